@@ -1,0 +1,45 @@
+"""Pack saved RAG runs under a token budget and see what it costs in quality, without a model call.
+
+The public names load on first use, so that ``import packtools`` stays as light as an empty module.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "packtools.budget": ["fit_to_budget"],
+    "packtools.conflicts": ["detect_conflicts"],
+    "packtools.counters": ["CharCounter", "HFCounter", "TiktokenCounter", "TokenCounter", "counter_for"],
+    "packtools.dedup": ["hash_dedup", "jaccard", "jaccard_dedup"],
+    "packtools.errors": [
+        "CounterDataMissing", "CounterError", "MetricUnavailable", "MissingExtra", "PackerError",
+        "PacktoolsError", "RetrievalError", "RunFileMissing", "RunFormatError", "SettingError",
+    ],
+    "packtools.ordering": [
+        "ORDERINGS", "Ordering", "ascending_order", "descending_order", "lost_in_middle_order",
+        "register_ordering",
+    ],
+    "packtools.packer": ["ContextPacker"],
+    "packtools.schema": [
+        "Chunk", "ConflictAnnotation", "Decision", "PackedContext", "PackerConfig", "RequestContext", "Span",
+    ],
+    "packtools.text": ["differences", "normalise", "shingle_rule", "text_key"],
+}
+_MODULE = {name: module for module, names in _HOME.items() for name in names}
+__all__ = sorted([*_MODULE, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE:
+        raise AttributeError(f"module 'packtools' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_MODULE[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,293 @@
+"""Every packing decision as a small function over arrays; numpy only.
+
+Arrays are rank-major and padded: ``[rank, query]``, rank 0 best. A loop over ranks, with queries
+(and budgets) as the vector axes, is what makes a slider move cheap. One query is a run of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+NO_BUDGET = 1 << 30
+"""Stands for 'no budget': no pack reaches it, and adding one chunk to it fits int32."""
+
+
+def keep_first(key: Longs, present: Bools) -> Ints:
+    """Find for each cell the first cell of its query with the same key.
+
+    Parameters
+    ----------
+    key : ndarray of int64, shape (ranks, queries)
+        Non-negative; equal keys are duplicates.
+    present : ndarray of bool, same shape
+
+    Returns
+    -------
+    ndarray of int32, same shape
+        Rank of the first equal cell; -1 where there is none before or the cell is absent.
+    """
+    ranks, queries = key.shape
+    first = np.full(key.shape, -1, dtype=np.int32)
+    if not key.size:
+        return first
+    rank, query = np.nonzero(present)
+    group = query * (int(key.max()) + 1) + key[rank, query]
+    order = np.argsort(group, kind="stable")  # stable: ranks stay ascending within a group
+    sorted_group = group[order]
+    opens = np.r_[True, sorted_group[1:] != sorted_group[:-1]]
+    leader = rank[order][np.maximum.accumulate(np.where(opens, np.arange(len(order)), 0))]
+    repeats = order[~opens]
+    first[rank[repeats], query[repeats]] = leader[~opens]
+    return first
+
+
+@dataclass(frozen=True)
+class NearPairs:
+    """Hold the near-duplicate candidates of every query, by the rank of the lower one.
+
+    Parameters
+    ----------
+    query, upper, lower : ndarray of int32, shape (n_pairs,)
+        Ranks ``upper < lower`` of one query; sorted by lower, then similarity (high first), upper.
+    jaccard : ndarray of float64, shape (n_pairs,)
+    differs : ndarray of bool, shape (n_pairs,)
+        Whether the two differ in a number, a date or a negation.
+    """
+
+    query: Ints
+    upper: Ints
+    lower: Ints
+    jaccard: Floats
+    differs: Bools
+
+    @classmethod
+    def build(
+        cls, query: npt.ArrayLike, first: npt.ArrayLike, second: npt.ArrayLike,
+        jaccard: npt.ArrayLike, differs: npt.ArrayLike,
+    ) -> NearPairs:
+        """Sort pairs into the order that `drop_near` needs."""
+        a, b = np.asarray(first, np.int32), np.asarray(second, np.int32)
+        upper, lower = np.minimum(a, b), np.maximum(a, b)
+        q, j = np.asarray(query, np.int32), np.asarray(jaccard, np.float64)
+        order = np.lexsort((q, upper, -j, lower))
+        return cls(q[order], upper[order], lower[order], j[order], np.asarray(differs, bool)[order])
+
+    def at(self, threshold: float) -> NearPairs:
+        """Give the pairs at or above a threshold."""
+        chosen = self.jaccard >= threshold
+        return NearPairs(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
+
+
+def drop_near(available: Bools, pairs: NearPairs, protect: bool) -> tuple[Bools, Longs]:
+    """Drop, best rank first, each cell that repeats a cell still kept.
+
+    Parameters
+    ----------
+    available : ndarray of bool, shape (ranks, queries)
+    pairs : NearPairs
+        Already cut at the threshold.
+    protect : bool
+        Whether pairs that differ are left alone.
+
+    Returns
+    -------
+    kept : ndarray of bool, same shape
+    used : ndarray of int64
+        Places in `pairs` that made a drop: the most similar kept cell for each dropped one.
+    """
+    kept = available.copy()
+    usable = np.flatnonzero(~pairs.differs) if protect else np.arange(len(pairs.query))
+    lower = pairs.lower[usable]
+    used: list[Longs] = []
+    edges = np.searchsorted(lower, np.arange(available.shape[0] + 1))
+    for rank in np.unique(lower):
+        here = usable[edges[rank] : edges[rank + 1]]
+        query = pairs.query[here]
+        live = here[kept[pairs.upper[here], query] & kept[rank, query]]
+        kept[rank, pairs.query[live]] = False
+        _, opens = np.unique(pairs.query[live], return_index=True)
+        used.append(live[opens])
+    return kept, np.concatenate(used) if used else np.zeros(0, np.int64)
+
+
+def greedy_fit(
+    size: Ints, joined: Ints, available: Bools, budgets: Sequence[int], ends_with: str
+) -> tuple[Bools, Ints]:
+    """Fill budgets best rank first, skipping what is too big and trying the next.
+
+    Parameters
+    ----------
+    size : ndarray of int32, shape (ranks, queries)
+        Cost of each chunk when it is the last of the prompt.
+    joined : ndarray of int32, same shape
+        Cost of each chunk with the separator that follows it; `size` itself without one.
+    available : ndarray of bool, same shape
+    budgets : sequence of int, length n_budgets
+        `NO_BUDGET` for none.
+    ends_with : {"new", "first", "second", "any"}
+        Which kept chunk ends the prompt, in order of rank: decides whose separator is not paid.
+        "any" charges as if it were the one that saves least, so it never undercharges.
+
+    Returns
+    -------
+    keep : ndarray of bool, shape (ranks, n_budgets, queries)
+    used : ndarray of int32, shape (n_budgets, queries)
+        Cost of the kept chunks as rendered.
+
+    Notes
+    -----
+    Cost: ranks steps over arrays of n_budgets x queries.
+    """
+    ranks, queries = size.shape
+    limit = np.asarray(budgets, dtype=np.int32)[:, None]
+    shape = (len(budgets), queries)
+    keep = np.zeros((ranks, *shape), dtype=bool)
+    tail = _Tail(ends_with if joined is not size else "new", shape)
+    used = np.zeros(shape, dtype=np.int32)  # with the separator behind every chunk
+    total = np.empty(shape, dtype=np.int32)
+    for rank in range(ranks):
+        np.add(used, joined[rank] if tail.rule != "new" else size[rank], out=total)
+        tail.correct(total, joined[rank] - size[rank] if tail.rule != "new" else None)
+        fits = keep[rank]
+        np.less_equal(total, limit, out=fits)
+        fits &= available[rank]
+        used += joined[rank] * fits
+        tail.note(fits, rank, size, joined)
+    return keep, used - tail.saving(used)
+
+
+class _Tail:
+    """Keep book of the separator that the last chunk of each prompt does not pay."""
+
+    def __init__(self, rule: str, shape: tuple[int, int]) -> None:
+        self.rule = rule
+        self._saved = np.zeros(shape, dtype=np.int32)
+        self._n = np.zeros(shape, dtype=np.int8)
+        self._settled = rule == "new"
+
+    def correct(self, total: Ints, new: Ints | None) -> None:
+        """Take the unpaid separator off the total that this chunk would make."""
+        if self.rule == "new" or new is None:
+            return
+        if self.rule == "any":
+            total -= np.where(self._n > 0, np.minimum(self._saved, new), new)
+        elif self._settled:
+            total -= self._saved
+        elif self.rule == "first":
+            total -= np.where(self._n > 0, self._saved, new)
+        else:
+            total -= np.where(self._n > 1, self._saved, new)
+
+    def note(self, fits: Bools, rank: int, size: Ints, joined: Ints) -> None:
+        """Record which chunk now ends the prompt."""
+        if self.rule == "new":
+            if joined is not size:
+                np.copyto(self._saved, joined[rank] - size[rank], where=fits)
+            return
+        if self._settled:
+            return
+        new = joined[rank] - size[rank]
+        if self.rule == "any":
+            smaller = fits & ((self._n == 0) | (new < self._saved))
+            np.copyto(self._saved, new, where=smaller)
+            self._n |= fits
+            return
+        take = 1 if self.rule == "first" else 2
+        np.copyto(self._saved, new, where=fits & (self._n < take))
+        np.minimum(self._n + fits, take, out=self._n, casting="unsafe")
+        self._settled = bool((self._n == take).all())
+
+    def saving(self, used: Ints) -> Ints:
+        """Give what the prompt's last separator would have cost."""
+        return self._saved
+
+
+def overshoot(
+    size: Ints, joined: Ints, keep: Bools, limit: int, ends_with: str
+) -> Ints:
+    """Say by how much each cell would exceed the budget when its turn comes.
+
+    Parameters
+    ----------
+    size, joined : ndarray of int32, shape (ranks, queries)
+    keep : ndarray of bool, shape (ranks, queries)
+        What `greedy_fit` kept under `limit`.
+    limit : int
+    ends_with : str
+
+    Returns
+    -------
+    ndarray of int32, same shape
+        Positive where the cell did not fit.
+    """
+    shape = (1, size.shape[1])
+    tail = _Tail(ends_with if joined is not size else "new", shape)
+    used = np.zeros(shape, dtype=np.int32)
+    over = np.empty(size.shape, dtype=np.int32)
+    for rank in range(size.shape[0]):
+        new_is_last = tail.rule == "new"
+        total = used + (size[rank] if new_is_last else joined[rank])
+        tail.correct(total, None if new_is_last else joined[rank] - size[rank])
+        over[rank] = total[0] - limit
+        fits = keep[rank][None, :]
+        used += joined[rank] * fits
+        tail.note(fits, rank, size, joined)
+    return over
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Hold the kept cells of a run, query by query, in prompt order.
+
+    Parameters
+    ----------
+    query, rank : ndarray of int64, shape (n_kept,)
+    start : ndarray of int64, shape (queries + 1,)
+        ``rank[start[q]:start[q + 1]]`` are the ranks of query q, first in the prompt first.
+    """
+
+    query: Longs
+    rank: Longs
+    start: Longs
+
+
+def lay_out(keep: Bools, arrange: Callable[[int], Longs]) -> Layout:
+    """Put the kept cells of each query into prompt order.
+
+    Parameters
+    ----------
+    keep : ndarray of bool, shape (ranks, queries)
+    arrange : callable
+        ``arrange(n)[i]`` is the place in rank order of the chunk that stands i-th, for n chunks.
+    """
+    query, rank = np.nonzero(keep.T)
+    count = np.bincount(query, minlength=keep.shape[1])
+    start = np.concatenate([[0], np.cumsum(count)])
+    moves = np.zeros((int(count.max(initial=0)) + 1,) * 2, dtype=np.int64)
+    for n in np.unique(count):
+        moves[n, :n] = arrange(int(n))
+    nth = np.arange(len(query)) - start[query]
+    return Layout(query, rank[start[query] + moves[count[query], nth]], start)
+
+
+def running_starts(layout: Layout, size: Longs, gap: int) -> Longs:
+    """Give the offset at which each laid-out piece starts, with `gap` units between pieces."""
+    ends = np.cumsum(size + gap)
+    before = ends - (size + gap)
+    base = np.concatenate([before, [0]])[layout.start[:-1]] if len(size) else np.zeros(0, np.int64)
+    return before - base[layout.query] if len(size) else before
+
+
+def group_sum(values: npt.NDArray[np.generic], start: Longs) -> Longs:
+    """Sum the values of each query."""
+    total = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
+    return total[start[1:]] - total[start[:-1]]

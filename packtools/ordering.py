@@ -1,0 +1,147 @@
+"""Where kept chunks stand in the prompt: the orderings, and the table that names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from packtools.errors import PackerError, fail, unknown
+
+__all__ = [
+    "ORDERINGS",
+    "Ordering",
+    "ascending_order",
+    "descending_order",
+    "lost_in_middle_order",
+    "register_ordering",
+]
+
+T = TypeVar("T")
+
+
+def lost_in_middle_order(items: Sequence[T]) -> list[T]:
+    """Put the best items at both ends and the weakest in the middle.
+
+    Readers use the start and the end of a long context best. Items 1, 3, 5, … come first, then
+    the even ones backwards, so that rank 1 is first whatever the count.
+
+    Parameters
+    ----------
+    items : sequence
+        Best first.
+
+    Returns
+    -------
+    list
+
+    References
+    ----------
+    Liu et al. (2024), Lost in the Middle: How Language Models Use Long Contexts, TACL 12, sec. 2.
+
+    Examples
+    --------
+    >>> lost_in_middle_order([1, 2, 3, 4, 5])
+    [1, 3, 5, 4, 2]
+    """
+    return [*items[::2], *items[1::2][::-1]]
+
+
+def descending_order(items: Sequence[T]) -> list[T]:
+    """Keep the best item first.
+
+    Examples
+    --------
+    >>> descending_order([1, 2, 3])
+    [1, 2, 3]
+    """
+    return list(items)
+
+
+def ascending_order(items: Sequence[T]) -> list[T]:
+    """Put the best item last, next to the question: the exact reverse of `descending_order`.
+
+    Examples
+    --------
+    >>> ascending_order([1, 2, 3])
+    [3, 2, 1]
+    """
+    return list(items)[::-1]
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """Hold one ordering: its function and which kept chunk ends the prompt.
+
+    Parameters
+    ----------
+    function : callable
+        Takes a sequence, best first, and gives a list with the same members.
+    ends_with : {"new", "first", "second", "any"}
+        The chunk at the end, by rank among the kept: the newest, the first, the second, or
+        unknown. The budget needs it, because the last chunk pays no separator.
+    """
+
+    function: Callable[[Sequence[Any]], list[Any]]
+    ends_with: str = "any"
+
+
+ORDERINGS: dict[str, Ordering] = {
+    "lost_in_middle": Ordering(lost_in_middle_order, "second"),
+    "descending": Ordering(descending_order, "new"),
+    "ascending": Ordering(ascending_order, "first"),
+}
+
+
+def register_ordering(name: str, function: Callable[[Sequence[Any]], list[Any]]) -> None:
+    """Add an ordering under a name that `PackerConfig(order=name)` then takes.
+
+    The function is called with places ``range(n)``, best first, so that it decides by rank alone;
+    it must give each of them back once.
+
+    Parameters
+    ----------
+    name : str
+    function : callable
+
+    Raises
+    ------
+    PackerError
+        If the function loses, repeats or invents an item (tried for up to 8 items).
+
+    Examples
+    --------
+    >>> register_ordering("best_second", lambda items: [*items[1:2], *items[:1], *items[2:]])
+    >>> ORDERINGS.pop("best_second").ends_with
+    'any'
+    """
+    for n in range(9):
+        _permutation(name, function, n)
+    ORDERINGS[name] = Ordering(function)
+    arrangement.cache_clear()
+
+
+def get_ordering(name: str) -> Ordering:
+    """Give the ordering of that name, or one error that lists them all."""
+    if name not in ORDERINGS:
+        unknown(PackerError, "PackerConfig", "order", name, ORDERINGS)
+    return ORDERINGS[name]
+
+
+@lru_cache(maxsize=4096)
+def arrangement(name: str, n: int) -> npt.NDArray[np.int64]:
+    """Give, for n kept chunks, the rank among them of each place in the prompt."""
+    return _permutation(name, get_ordering(name).function, n)
+
+
+def _permutation(
+    name: str, function: Callable[[Sequence[Any]], list[Any]], n: int
+) -> npt.NDArray[np.int64]:
+    places = list(function(list(range(n))))
+    if sorted(places) != list(range(n)):
+        fail(PackerError, "register_ordering", name, f"a permutation of {n} items", places)
+    return np.asarray(places, dtype=np.int64)

@@ -1,0 +1,328 @@
+"""What two texts have in common: the normal form, shingles, the guard, and answer matching.
+
+Works on strings and gives strings or flat numpy arrays; knows nothing of chunks or runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+import string
+import sys
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["differences", "normalise", "shingle_rule", "text_key"]
+
+WORD_SHINGLE = 5
+CHAR_SHINGLE = 3
+
+# ASCII in one table: letters lowered, the white space of str.split() to a space.
+_ASCII_SPACE = "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f "
+_ASCII_TABLE = bytes(
+    ord(" ") if chr(b) in _ASCII_SPACE else ord(chr(b).lower()) if b < 128 else b for b in range(256)
+)
+_ASCII_PUNCTUATION = string.punctuation.encode()
+
+
+class _Punctuation(dict[int, str | None]):
+    """Delete characters of the Unicode categories P and S; filled as characters turn up."""
+
+    def __missing__(self, code: int) -> str | None:
+        kept = None if unicodedata.category(chr(code))[0] in "PS" else chr(code)
+        self[code] = kept
+        return kept
+
+
+_PUNCTUATION = _Punctuation()
+
+
+def _words(text: str) -> list[str]:
+    if text.isascii():
+        return text.encode().translate(_ASCII_TABLE, _ASCII_PUNCTUATION).decode().split()
+    return unicodedata.normalize("NFC", text).lower().translate(_PUNCTUATION).split()
+
+
+def normalise(text: str) -> str:
+    """Reduce a text to the form in which exact duplicates are equal.
+
+    1. NFC, then `str.lower`.
+    2. Characters of Unicode categories P and S are deleted, not replaced.
+    3. White space collapses to one space; none at the ends.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> normalise("State-of-the-art,  3.14!")
+    'stateoftheart 314'
+    """
+    return " ".join(_words(text))
+
+
+def text_key(text: str) -> bytes:
+    """Give the SHA-256 of the normal form: equal for exact duplicates.
+
+    A text without letters or digits (its normal form is empty) is equal only to itself.
+    """
+    normal = normalise(text)
+    return hashlib.sha256((normal or "\0" + text).encode("utf-8", "surrogatepass")).digest()
+
+
+# --- shingles -----------------------------------------------------------------------------------
+
+_NO_SPACES = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff]"
+)
+
+
+def _spaceless(normal: str) -> bool:
+    """Whether most of a normalised text is in scripts written without spaces."""
+    return not normal.isascii() and 2 * len(_NO_SPACES.findall(normal)) > len(normal) - normal.count(" ")
+
+
+def shingle_rule(text: str) -> str:
+    """Say which shingles a text is compared by.
+
+    Texts that are mostly in scripts without spaces (Han, kana, Thai, Lao, Khmer, Burmese) use
+    character 3-shingles, all others word 5-shingles, both over the normal form.
+
+    Examples
+    --------
+    >>> shingle_rule("東京は日本の首都です"), shingle_rule("Tokyo is the capital")
+    ('3 characters', '5 words')
+    """
+    return f"{CHAR_SHINGLE} characters" if _spaceless(normalise(text)) else f"{WORD_SHINGLE} words"
+
+
+@dataclass(frozen=True)
+class Shingles:
+    """Hold the distinct shingles of many texts, rarest first within each text.
+
+    Parameters
+    ----------
+    start : ndarray of int64, shape (n_texts + 1,)
+        ``ids[start[i]:start[i + 1]]`` are those of text i.
+    ids : ndarray of int64
+        Shingle numbers, ascending; a lower number is a shingle that fewer texts have.
+    n_texts_with : ndarray of int64, shape (n_shingles,)
+        In how many texts each shingle occurs; ascending.
+    """
+
+    start: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.int64]
+    n_texts_with: npt.NDArray[np.int64]
+
+    @property
+    def size(self) -> npt.NDArray[np.int64]:
+        """Number of distinct shingles of each text."""
+        return np.diff(self.start)
+
+
+def _mix(hashed: npt.NDArray[np.uint64], units: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Fold one more unit into running 64-bit hashes (the splitmix64 finaliser)."""
+    h = (hashed ^ units) * np.uint64(0x9E3779B97F4A7C15)
+    h ^= h >> np.uint64(30)
+    h *= np.uint64(0xBF58476D1CE4E5B9)
+    h ^= h >> np.uint64(27)
+    return h
+
+
+def _hash_shingles(
+    units: npt.NDArray[np.uint64], length: npt.NDArray[np.int64], width: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """Hash each run of `width` units within its text; give the hashes and their text numbers."""
+    begin = np.cumsum(length) - length
+    count = np.where(length >= width, length - width + 1, (length > 0).astype(np.int64))
+    owner = np.repeat(np.arange(len(length)), count)
+    offset = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+    place = begin[owner] + offset
+    hashed = np.full(len(owner), 0x243F6A8885A308D3, dtype=np.uint64) + width[owner].astype(np.uint64)
+    reach = np.minimum(width, length)[owner]
+    for step in range(int(width.max(initial=0))):
+        inside = step < reach
+        if inside.all():
+            hashed = _mix(hashed, units[place + step])
+        else:
+            hashed[inside] = _mix(hashed[inside], units[place[inside] + step])
+    hashed ^= reach.astype(np.uint64)  # a whole short text is no shingle of a longer one
+    return hashed, owner
+
+
+def shingles(texts: Sequence[str]) -> Shingles:
+    """Cut many texts into shingles, all at once.
+
+    Each text gives its distinct runs of 5 words (3 characters: see `shingle_rule`) of the normal
+    form; a shorter text is one shingle; a text with an empty normal form has none. Shingles are
+    told apart by a 64-bit hash of exact word numbers.
+    """
+    numbers: defaultdict[str, int] = defaultdict(itertools.count(1).__next__)
+    units: list[npt.NDArray[np.uint64]] = []
+    length = np.zeros(len(texts), dtype=np.int64)
+    width = np.full(len(texts), WORD_SHINGLE, dtype=np.int64)
+    for i, text in enumerate(texts):
+        words = _words(text)
+        if not text.isascii() and _spaceless(" ".join(words)):
+            words, width[i] = list("".join(words)), CHAR_SHINGLE
+        length[i] = len(words)
+        units.append(np.fromiter(map(numbers.__getitem__, words), np.uint64, len(words)))
+    flat = np.concatenate(units) if units else np.zeros(0, np.uint64)
+    del units, numbers
+    hashed, owner = _hash_shingles(flat, length, width)
+    return _rarest_first(hashed, owner, len(texts))
+
+
+def _rarest_first(
+    hashed: npt.NDArray[np.uint64], owner: npt.NDArray[np.int64], n_texts: int
+) -> Shingles:
+    """Number the shingles by how few texts have them, and sort each text's by that number."""
+    distinct, number = np.unique(hashed, return_inverse=True)
+    n = max(len(distinct), 1)
+    pairs = np.unique(owner * n + number)
+    owner, number = np.divmod(pairs, n)
+    n_texts_with = np.bincount(number, minlength=len(distinct))
+    by_rarity = np.argsort(n_texts_with, kind="stable")
+    rank = np.empty(len(distinct), dtype=np.int64)
+    rank[by_rarity] = np.arange(len(distinct))
+    ids = np.sort(owner * n + rank[number]) - owner * n
+    start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n_texts))])
+    return Shingles(start.astype(np.int64), ids, n_texts_with[by_rarity].astype(np.int64))
+
+
+# --- what two near-duplicates must not differ in ----------------------------------------------
+
+_MONTHS = (
+    "january february march april may june july august september october november december "
+    "monday tuesday wednesday thursday friday saturday sunday"
+)
+_NUMBER_WORDS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety "
+    "hundred thousand million billion trillion dozen half quarter first second third fourth fifth "
+    "sixth seventh eighth ninth tenth once twice double triple"
+)
+_NEGATIONS = (
+    "not no never none nor neither without cannot nobody nothing nowhere non un "
+    "ne pas jamais aucun sans nicht kein keine keinen ohne nie nunca sin não nem sem не нет без "
+    "لا ليس لم لن غير बिना नहीं न"
+)
+_SIGNS = "[\u2212\u2013-]"
+_DIFFERENCE = re.compile(
+    rf"(?<![\w.]){_SIGNS}?\d+(?:[.,:/]\d+|[\u2212\u2013-]\d+)*(?:\s?[%‰°])?"
+    rf"|\d+(?:[.,:/]\d+)*(?:\s?[%‰°])?"
+    r"|\b\w+n['’]t\b"
+    rf"|\b(?:{'|'.join((_MONTHS + ' ' + _NUMBER_WORDS + ' ' + _NEGATIONS).split())})\b"
+    "|[不没沒無无非未ない]|[一二三四五六七八九十百千万萬億亿零〇]"
+)
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+
+
+def differences(text: str) -> tuple[str, ...]:
+    """List what a reader must not lose: numbers, dates and negations, sorted.
+
+    Two near-duplicates with unlike lists are not collapsed under `protect_differences`. Numbers
+    keep their sign, decimals and percent mark; thousands separators are dropped, so "1,000" and
+    "1000" agree. Number words, month and weekday names and negations count for English, and
+    common negations for French, German, Spanish, Portuguese, Russian, Arabic, Hindi, Chinese and
+    Japanese.
+
+    Examples
+    --------
+    >>> differences("Not 3.14 but 1,000 in March") == differences("not 3.14, but 1000 in march!")
+    True
+    >>> differences("3.14") == differences("314")
+    False
+    """
+    folded = unicodedata.normalize("NFKC", text).lower() if not text.isascii() else text.lower()
+    found = (m.group().replace(" ", "").replace("\u2212", "-") for m in _DIFFERENCE.finditer(folded))
+    return tuple(sorted(_THOUSANDS.sub("", item) for item in found))
+
+
+# --- answers in a context -----------------------------------------------------------------------
+
+_LIGATURE_OR_WIDE = unicodedata.normalize  # NFKC folds ligatures, widths and composition
+_HYPHEN_BREAK = re.compile(r"(?<=\w)[-\u00ad\u2010]\s*\n\s*(?=\w)")
+_SPACE = re.compile(r"\s+")
+
+
+def fold(text: str) -> str:
+    """Fold a text for answer matching: NFKC, lower case, line-break hyphens, white space."""
+    if "\n" in text:
+        text = _HYPHEN_BREAK.sub("", text)
+    if not text.isascii():
+        text = _LIGATURE_OR_WIDE("NFKC", text.replace("\u00ad", ""))
+    return " ".join(text.lower().split())
+
+
+def _joins(left: str, right: str) -> bool:
+    """Whether two neighbouring characters are inside one word or one number."""
+    if _NO_SPACES.match(left) or _NO_SPACES.match(right):
+        return left.isdigit() and right.isdigit()
+    return (left.isalnum() or left == "_") and (right.isalnum() or right == "_")
+
+
+def find_folded(needle: str, haystack: str) -> int:
+    """Find a folded answer in a folded text as whole words and whole numbers; -1 if absent.
+
+    "no" is not in "nobody", "5" is not in "15" or "5.2" or "1,500"; scripts without spaces match
+    anywhere. Cost: one substring search for most misses.
+    """
+    if not needle:
+        return -1
+    at = haystack.find(needle)
+    while at >= 0:
+        end = at + len(needle)
+        if not (
+            (at > 0 and _joins(haystack[at - 1], needle[0]))
+            or (end < len(haystack) and _joins(needle[-1], haystack[end]))
+            or (needle[0].isdigit() and _in_number(haystack, at - 1, -1))
+            or (needle[-1].isdigit() and _in_number(haystack, end, 1))
+        ):
+            return at
+        at = haystack.find(needle, at + 1)
+    return -1
+
+
+def _in_number(text: str, mark: int, step: int) -> bool:
+    """Whether `text[mark]` is a decimal point or comma with a digit behind it, going `step`."""
+    beyond = mark + step
+    return 0 <= mark < len(text) and text[mark] in ".," and 0 <= beyond < len(text) and text[beyond].isdigit()
+
+
+def source_offset(text: str, folded_at: int) -> int:
+    """Give the offset in `text` of the character that stands at `folded_at` in ``fold(text)``.
+
+    Exact for text whose fold only changes case and runs of white space; elsewhere the nearest
+    offset at which the fold of the text before it is that long.
+    """
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high) // 2
+        if len(fold(text[: middle + 1])) > folded_at:
+            high = middle
+        else:
+            low = middle + 1
+    return min(low, max(len(text) - 1, 0))
+
+
+def distinct(values: Iterable[str]) -> list[str]:
+    """Give the values without repeats, in order of first appearance."""
+    return list(dict.fromkeys(values))
+
+
+def intern_all(values: Sequence[str]) -> list[str]:
+    """Share one object among equal strings, so that many rows cost little memory."""
+    return [sys.intern(v) for v in values]
