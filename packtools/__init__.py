@@ -19,14 +19,19 @@ _HOME = {
         "CounterDataMissing", "CounterError", "MetricUnavailable", "MissingExtra", "PackerError",
         "PacktoolsError", "RetrievalError", "RunFileMissing", "RunFormatError", "SettingError",
     ],
+    "packtools.metrics": ["METRICS", "Metric", "find_answer"],
     "packtools.ordering": [
         "ORDERINGS", "Ordering", "ascending_order", "descending_order", "lost_in_middle_order",
         "register_ordering",
     ],
+    "packtools.packed": ["PackedRun"],
     "packtools.packer": ["ContextPacker"],
+    "packtools.prepared": ["PreparedRun", "prepare"],
+    "packtools.runs": ["LoadReport", "Run", "load_run", "load_sample", "sample_path"],
     "packtools.schema": [
         "Chunk", "ConflictAnnotation", "Decision", "PackedContext", "PackerConfig", "RequestContext", "Span",
     ],
+    "packtools.stats": ["PairedDelta", "paired_bootstrap"],
     "packtools.text": ["differences", "normalise", "shingle_rule", "text_key"],
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}

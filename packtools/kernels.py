@@ -37,13 +37,14 @@ def keep_first(key: Longs, present: Bools) -> Ints:
     """
     ranks, queries = key.shape
     first = np.full(key.shape, -1, dtype=np.int32)
-    if not key.size:
+    if not present.any():
         return first
     rank, query = np.nonzero(present)
     group = query * (int(key.max()) + 1) + key[rank, query]
     order = np.argsort(group, kind="stable")  # stable: ranks stay ascending within a group
     sorted_group = group[order]
-    opens = np.r_[True, sorted_group[1:] != sorted_group[:-1]]
+    opens = np.ones(len(order), dtype=bool)
+    opens[1:] = sorted_group[1:] != sorted_group[:-1]
     leader = rank[order][np.maximum.accumulate(np.where(opens, np.arange(len(order)), 0))]
     repeats = order[~opens]
     first[rank[repeats], query[repeats]] = leader[~opens]

@@ -10,7 +10,7 @@ import numpy as np
 from packtools import kernels, plan
 from packtools.budget import DEFAULT_COUNTER, chunk_size
 from packtools.conflicts import detect_conflicts
-from packtools.counters import CharCounter, TokenCounter, counter_for
+from packtools.counters import CharCounter, TokenCounter, counter_for, separator_cost
 from packtools.dedup import exact_groups, similar_pairs
 from packtools.errors import PackerError, check_count
 from packtools.ordering import get_ordering
@@ -216,7 +216,7 @@ def _sizes(chunks: list[Chunk], counter: TokenCounter, config: PackerConfig) -> 
         return plan.Sizes(size, size)
     gap = counter.count(config.separator)
     joined = [
-        counter.count(c.text + config.separator) if c.token_count is None else n + gap
+        n + (gap if c.token_count is not None else separator_cost(counter, c.text, config.separator, n))
         for c, n in zip(chunks, alone, strict=True)
     ]
     return plan.Sizes(size, column(joined))

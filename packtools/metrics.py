@@ -1,0 +1,190 @@
+"""What a pack costs and what it keeps: one number a query, and a table that describes each metric.
+
+Judges anybody's packs: works on arrays of counts and masks, and knows nothing of our packer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from packtools.errors import MetricUnavailable, SettingError, unknown
+from packtools.text import distinct, find_folded, fold, source_offset
+
+__all__ = ["METRICS", "Metric", "find_answer"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """Describe one metric.
+
+    Parameters
+    ----------
+    name : str
+        Column name.
+    words : str
+        What the panel calls it.
+    unit : {"tokens", "chars", "chunks", "share"}
+    kind : {"cost", "retention"}
+    higher_is_better : bool
+    low, high : float or None
+        Range; None is unbounded.
+    needs : tuple of str
+        What a run must have: "qrels", "answers".
+    source : str
+        Where the definition comes from.
+    """
+
+    name: str
+    words: str
+    unit: str
+    kind: str
+    higher_is_better: bool
+    low: float | None
+    high: float | None
+    needs: tuple[str, ...]
+    source: str
+
+
+def _metric(
+    name: str, words: str, unit: str, kind: str, better: str, source: str, needs: tuple[str, ...] = ()
+) -> Metric:
+    return Metric(name, words, unit, kind, better == "higher", 0.0, 1.0 if unit == "share" else None, needs, source)
+
+
+METRICS: dict[str, Metric] = {
+    m.name: m
+    for m in (
+        _metric("n_tokens", "tokens", "tokens", "cost", "lower", "count of the rendered context"),
+        _metric("n_chars", "characters", "chars", "cost", "lower", "length of the rendered context"),
+        _metric("n_chunks", "chunks", "chunks", "cost", "lower", "number of chunks kept"),
+        _metric(
+            "compression_ratio", "share of the prompt left", "share", "cost", "lower",
+            "packed / original, in the unit of the budget; the packing report of the generation pipeline",
+        ),
+        _metric(
+            "gold_retention", "relevant passages kept", "share", "retention", "higher",
+            "recall of the judged-relevant candidates: kept / retrieved with a label of 1 or more", ("qrels",),
+        ),
+        _metric(
+            "answer_retention", "answer kept", "share", "retention", "higher",
+            "1 if an answer that the full context holds is still in the packed text "
+            "(has_answer of Karpukhin et al. 2020, DPR, sec. 3, before and after)", ("answers",),
+        ),
+        _metric(
+            "answer_position", "place of the answer", "share", "retention", "lower",
+            "characters before the first answer / characters of the packed text; "
+            "after Liu et al. 2024, Lost in the Middle", ("answers",),
+        ),
+    )
+}
+
+
+def get_metric(name: str) -> Metric:
+    """Give the metric of that name, or one error that lists them all."""
+    if name not in METRICS:
+        unknown(SettingError, "metric", "name", name, METRICS)
+    return METRICS[name]
+
+
+def need(name: str, unavailable: dict[str, str]) -> Metric:
+    """Give a metric, or say why this run can't give it."""
+    metric = get_metric(name)
+    if name in unavailable:
+        raise MetricUnavailable(f"{name}: not available: {unavailable[name]}.")
+    return metric
+
+
+def share(part: npt.ArrayLike, whole: npt.ArrayLike) -> Floats:
+    """Divide; NaN ("not scored") where the whole is 0."""
+    p, w = np.asarray(part, np.float64), np.asarray(whole, np.float64)
+    return np.divide(p, w, out=np.full(np.broadcast(p, w).shape, np.nan), where=w != 0)
+
+
+def answer_retention(kept: npt.ArrayLike, full: npt.ArrayLike) -> Floats:
+    """Give 1.0 or 0.0 where the full context holds an answer, NaN elsewhere."""
+    return np.where(np.asarray(full, bool), np.asarray(kept, bool).astype(float), np.nan)
+
+
+def find_answer(text: str, answers: Iterable[str]) -> int:
+    """Find the first place in a text where one of the answers stands.
+
+    1. Both are folded: NFKC (ligatures, widths, composed accents), lower case, white space to one
+       space, line-break hyphens joined.
+    2. The answer must stand as whole words and whole numbers: "no" is not in "nobody", "5" not in
+       "15" or "5.2"; scripts without spaces match anywhere.
+
+    Parameters
+    ----------
+    text : str
+    answers : iterable of str
+
+    Returns
+    -------
+    int
+        Character offset in `text`; -1 if none is there.
+
+    References
+    ----------
+    Karpukhin et al. (2020), Dense Passage Retrieval for Open-Domain Question Answering, sec. 3.
+
+    Examples
+    --------
+    >>> find_answer("Nobody knows; no, really.", ["No"])
+    14
+    >>> find_answer("It is 15.2 km long.", ["15", "5.2 km"])
+    -1
+    """
+    folded = fold(text)
+    return _first(text, folded, folded_answers(answers))
+
+
+def folded_answers(answers: Iterable[str]) -> list[str]:
+    """Fold answers once, for many texts; those that fold to nothing are left out."""
+    return [a for a in distinct(fold(a) for a in answers) if a]
+
+
+def _first(text: str, folded: str, answers: Sequence[str]) -> int:
+    places = [at for at in (find_folded(a, folded) for a in answers if a in folded) if at >= 0]
+    if not places:
+        return -1
+    if text.isascii() and len(text) == len(folded):
+        return min(places)
+    return source_offset(text, min(places))
+
+
+def find_answers(
+    texts: Sequence[str], passage: npt.NDArray[np.int32], answers: Sequence[Sequence[str]]
+) -> npt.NDArray[np.int32]:
+    """Find the answers of each query in each of its candidates.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        Distinct passages; each is folded once.
+    passage : ndarray of int32, shape (ranks, queries)
+        Place in `texts`; -1 is none.
+    answers : sequence of sequences of str, length queries
+
+    Returns
+    -------
+    ndarray of int32, shape (ranks, queries)
+        Offset of the first answer in the passage; -1 if none.
+    """
+    folded = [fold(t) for t in texts]
+    at = np.full(passage.shape, -1, dtype=np.int32)
+    for query, given in enumerate(answers):
+        wanted = folded_answers(given)
+        if not wanted:
+            continue
+        for rank, place in enumerate(passage[:, query].tolist()):
+            if place >= 0:
+                text = folded[place]
+                if any(a in text for a in wanted):
+                    at[rank, query] = _first(texts[place], text, wanted)
+    return at

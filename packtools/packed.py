@@ -1,0 +1,211 @@
+"""What one setting did to a whole run: per-query metrics, their summary, every decision."""
+
+from __future__ import annotations
+
+import html
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from packtools import kernels, metrics, plan
+from packtools.schema import PackedContext, PackerConfig
+
+if TYPE_CHECKING:
+    from packtools.prepared import PreparedRun
+
+__all__ = ["PackedRun"]
+
+
+@dataclass(frozen=True, eq=False)
+class PackedRun:
+    """Hold every query of a run packed under one setting.
+
+    Parameters
+    ----------
+    prepared : PreparedRun
+    config : PackerConfig
+    keep : ndarray of bool, shape (ranks, queries)
+    layout : Layout
+        Kept cells in prompt order.
+    backed_off : dict of (rank, query) to int
+        Chunks given up after the rendered text was counted, and by how much it was over.
+    per_query : DataFrame, index qid
+        One column a metric; NaN is "not scored".
+    """
+
+    prepared: PreparedRun
+    config: PackerConfig
+    keep: kernels.Bools
+    layout: kernels.Layout
+    backed_off: dict[tuple[int, int], int]
+    per_query: pd.DataFrame
+
+    @classmethod
+    def build(cls, prepared: PreparedRun, config: PackerConfig, keep: kernels.Bools) -> PackedRun:
+        """Order what was kept, settle uncertain queries on their text, and compute the metrics."""
+        layout = plan.lay_out(keep, config)
+        recounted, backed_off = _settle(prepared, config, keep, layout)
+        if backed_off:
+            keep = keep.copy()
+            for cell in backed_off:
+                keep[cell] = False
+            layout = plan.lay_out(keep, config)
+        per_query = _per_query(prepared, config, layout, recounted)
+        return cls(prepared, config, keep, layout, backed_off, per_query)
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """Mean, median and total of each metric, with n of N queries scored."""
+        rows = {}
+        for name, values in self.per_query.items():
+            metric = metrics.METRICS[str(name)]
+            scored = values.dropna()
+            rows[name] = {
+                "mean": scored.mean() if len(scored) else np.nan,
+                "median": scored.median() if len(scored) else np.nan,
+                "total": scored.sum() if metric.unit != "share" else np.nan,
+                "n": len(scored),
+                "N": len(values),
+                "unit": metric.unit,
+            }
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("metric")
+
+    @property
+    def unavailable(self) -> dict[str, str]:
+        """Metrics that this run can't give, and why."""
+        return self.prepared.unavailable
+
+    @cached_property
+    def decisions(self) -> pd.DataFrame:
+        """Every candidate of every query: kept, or dropped and why."""
+        return self.prepared.decisions(self)
+
+    @property
+    def n_held_back(self) -> int:
+        """Near-duplicates kept only because they differ in a number, a date or a negation."""
+        return plan.held_back(self.prepared.survivors(self.config), self.config)
+
+    def context(self, qid: str) -> PackedContext:
+        """Give one query's packed context: text, chunks, spans, decisions, conflicts."""
+        return self.prepared.context(qid, self.config)
+
+    def kept(self, qid: str) -> list[str]:
+        """Give the ids kept for one query, in prompt order."""
+        query = self.prepared.query_number(qid)
+        start, end = self.layout.start[query], self.layout.start[query + 1]
+        passages = self.prepared.passage[self.layout.rank[start:end], query]
+        return [self.prepared.docids[p] for p in passages]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give settings, counter and summary as plain values."""
+        table = json.loads(self.summary.to_json(orient="index"))
+        return {
+            "run": self.prepared.run.name,
+            "counter": self.prepared.counter.name,
+            "settings": self.config.to_dict(),
+            "summary": table,
+            "unavailable": self.unavailable,
+        }
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write per_query.csv, decisions.csv and settings.json; the same bytes every time."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = [folder / name for name in ("per_query.csv", "decisions.csv", "settings.json")]
+        self.per_query.to_csv(paths[0], lineterminator="\n", float_format="%.10g")
+        self.decisions.to_csv(paths[1], index=False, lineterminator="\n", float_format="%.10g")
+        paths[2].write_text(json.dumps(self.to_dict(), ensure_ascii=False, indent=1) + "\n", "utf-8")
+        return paths
+
+    def __repr__(self) -> str:
+        mean = self.per_query["n_tokens"].mean()
+        return f"PackedRun({self.prepared.run.name!r}, {self.config}: {mean:,.0f} tokens per query, mean)"
+
+    def _repr_html_(self) -> str:
+        why = "".join(f"<p>{html.escape(n)}: {html.escape(w)}</p>" for n, w in self.unavailable.items())
+        head = f"{self.prepared.run.name}, {self.prepared.counter.name}, {self.config}"
+        return f"<p>{html.escape(head)}</p>{self.summary.to_html()}{why}"
+
+
+def _settle(
+    prepared: PreparedRun, config: PackerConfig, keep: kernels.Bools, layout: kernels.Layout
+) -> tuple[dict[int, int], dict[tuple[int, int], int]]:
+    """Count the rendered text of queries whose counts may not add up, and back off if over."""
+    unsure = prepared.uncertain(config.separator)
+    if not unsure.any():
+        return {}, {}
+    passage = prepared.passage[layout.rank, layout.query]
+    inner = np.ones(len(passage), dtype=bool)
+    inner[layout.start[:-1][np.diff(layout.start) > 0]] = False  # nothing stands before the first
+    queries = np.unique(layout.query[inner & unsure[passage]])
+    limit = config.limit if config.unit == "tokens" else None
+    recounted: dict[int, int] = {}
+    backed_off: dict[tuple[int, int], int] = {}
+    separator = str(config.separator)
+    for query in queries.tolist():
+        column = prepared.passage[:, query]
+        settled = plan.settle(
+            np.flatnonzero(keep[:, query]).tolist(), config, limit,
+            lambda ranks, column=column: prepared.recount(separator, [int(column[r]) for r in ranks]),  # type: ignore[misc]
+        )
+        recounted[query] = settled.used
+        backed_off.update({(rank, query): over for rank, over in settled.backed_off.items()})
+    return recounted, backed_off
+
+
+def _per_query(
+    prepared: PreparedRun, config: PackerConfig, layout: kernels.Layout, recounted: dict[int, int]
+) -> pd.DataFrame:
+    """Compute every metric that the run can give."""
+    separator = config.separator
+    n_tokens = _rendered(prepared.sizes("tokens", separator), layout)
+    for query, count in recounted.items():
+        n_tokens[query] = count
+    chars = prepared.sizes("chars", separator)
+    n_chars = _rendered(chars, layout)
+    values: dict[str, Any] = {"n_tokens": n_tokens, "n_chars": n_chars, "n_chunks": np.diff(layout.start)}
+    used = n_tokens if config.unit == "tokens" else n_chars
+    everything = config.budget is None and not config.deduplicates
+    original = used if everything else prepared.full(config.unit, separator)
+    values["compression_ratio"] = metrics.share(used, original)
+    if prepared.relevant is not None:
+        gold = prepared.relevant
+        kept = kernels.group_sum(gold[layout.rank, layout.query], layout.start)
+        values["gold_retention"] = metrics.share(kept, gold.sum(axis=0))
+    if prepared.answer_at is not None:
+        at = prepared.answer_at
+        here = at[layout.rank, layout.query]
+        found = kernels.group_sum(here >= 0, layout.start) > 0
+        values["answer_retention"] = metrics.answer_retention(found, (at >= 0).any(axis=0))
+        values["answer_position"] = _position(layout, chars, here, found, n_chars, len(separator or ""))
+    return pd.DataFrame(values, index=prepared.run.queries.index)
+
+
+def _rendered(sizes: plan.Sizes, layout: kernels.Layout) -> kernels.Longs:
+    """Sum the kept cells as rendered: all but the last with their separator."""
+    total = kernels.group_sum(sizes.joined[layout.rank, layout.query], layout.start)
+    if sizes.joined is sizes.size:
+        return total
+    some = np.flatnonzero(np.diff(layout.start))
+    last = layout.start[some + 1] - 1
+    rank, query = layout.rank[last], layout.query[last]
+    total[some] -= sizes.joined[rank, query] - sizes.size[rank, query]
+    return total
+
+
+def _position(
+    layout: kernels.Layout, chars: plan.Sizes, here: kernels.Ints, found: kernels.Bools,
+    n_chars: kernels.Longs, gap: int,
+) -> kernels.Floats:
+    """Give the share of the packed text that stands before the first answer."""
+    size = chars.size[layout.rank, layout.query].astype(np.int64)
+    offset = kernels.running_starts(layout, size, gap) + here
+    first = np.zeros(len(found), dtype=np.int64)
+    places = np.flatnonzero(here >= 0)[::-1]  # the first in the prompt is written last and stays
+    first[layout.query[places]] = offset[places]
+    return np.where(found, metrics.share(first, n_chars), np.nan)

@@ -1,0 +1,387 @@
+"""Prepare a run once, evaluate any setting at once.
+
+`prepare` reads, counts and compares each distinct passage; `PreparedRun.evaluate` only moves
+arrays, through the same `plan` that `ContextPacker` uses for one query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from packtools import kernels, metrics, plan
+from packtools.counters import TokenCounter, additive, counter_for, separator_cost
+from packtools.dedup import exact_groups, similar_pairs
+from packtools.errors import SettingError, check_share, fail, unknown
+from packtools.packed import PackedRun
+from packtools.packer import ContextPacker
+from packtools.progress import progress
+from packtools.runs.model import Run
+from packtools.schema import Chunk, PackedContext, PackerConfig
+from packtools.text import differences, shingles
+
+__all__ = ["PreparedRun", "prepare"]
+
+MIN_JACCARD = 0.5
+SEPARATORS = ("\n\n",)
+
+
+def prepare(
+    run: Run | str | Path,
+    *,
+    counter: str | TokenCounter = "cl100k_base",
+    min_jaccard: float = MIN_JACCARD,
+    separators: Sequence[str] = SEPARATORS,
+) -> PreparedRun:
+    """Do everything slow once: count tokens, find near-duplicates, find the answers.
+
+    Parameters
+    ----------
+    run : Run or path
+        A path goes through `load_run`.
+    counter : str or TokenCounter, default "cl100k_base"
+        See `counter_for`.
+    min_jaccard : float, default 0.5
+        The lowest `jaccard_threshold` that can be evaluated later.
+    separators : sequence of str, default ("\\n\\n",)
+        Separators whose cost is counted now; another one is counted when it is first used.
+
+    Returns
+    -------
+    PreparedRun
+
+    Notes
+    -----
+    Cost: each distinct passage is counted, cut into shingles and folded once, however many
+    queries retrieve it.
+
+    Examples
+    --------
+    >>> from packtools import load_sample
+    >>> prepared = prepare(load_sample(), counter="chars")
+    >>> prepared.evaluate(PackerConfig(budget=None)).per_query["compression_ratio"].unique().tolist()
+    [1.0]
+    """
+    if not isinstance(run, Run):
+        from packtools.runs import load_run
+
+        run = load_run(run)
+    floor = check_share(SettingError, "prepare", "min_jaccard", min_jaccard)
+    return PreparedRun(run, counter_for(counter), floor, tuple(separators))
+
+
+class PreparedRun:
+    """Hold a run as arrays ``[rank, query]``, ready for any setting.
+
+    Made by `prepare`. Sizes, pairs and answers are kept for each distinct passage; every
+    evaluation works from them.
+    """
+
+    def __init__(
+        self, run: Run, counter: TokenCounter, min_jaccard: float, separators: tuple[str, ...]
+    ) -> None:
+        self.run, self.counter, self.min_jaccard = run, counter, min_jaccard
+        self.qids: list[str] = list(run.queries.index)
+        self._lay_out_cells()
+        self._sizes: dict[tuple[str, str | None], plan.Sizes] = {}
+        self._left: dict[tuple[bool, float | None, bool], plan.Survivors] = {}
+        self._full: dict[tuple[str, str | None], npt.NDArray[Any]] = {}
+        self._recounts: dict[tuple[str, tuple[int, ...]], int] = {}
+        self._n_tokens = self._count(self._texts)
+        self._n_chars = np.array([len(t) for t in self._texts], dtype=np.int32)
+        self.cells = self._find_repeats()
+        self.relevant = self._find_relevant()
+        self.answer_at = self._find_answers()
+        for separator in separators:
+            self.sizes("tokens", separator)
+
+    # --- what is done once ------------------------------------------------------------------
+
+    def _lay_out_cells(self) -> None:
+        """Number the distinct passages and put them where they were retrieved."""
+        frame = self.run.candidates
+        query, docid = frame["qid"].cat.codes.to_numpy(), frame["docid"].cat.codes.to_numpy()
+        rank = frame["rank"].to_numpy() - 1
+        docids = frame["docid"].cat.categories
+        row = self.run.passages.index.get_indexer(docids)
+        number = np.full(len(docids), -1, dtype=np.int32)
+        number[row >= 0] = np.arange((row >= 0).sum())
+        shape = (int(rank.max(initial=-1)) + 1, len(self.qids))
+        self.passage = np.full(shape, -1, dtype=np.int32)
+        self.passage[rank, query] = number[docid]
+        self._row = np.full(shape, -1, dtype=np.int32)
+        self._row[rank, query] = np.arange(len(frame))
+        self.docids: list[str] = list(docids[row >= 0])
+        self._texts: list[str] = self.run.passages["text"].to_numpy()[row[row >= 0]].tolist()
+
+    def _count(self, texts: list[str]) -> kernels.Ints:
+        """Count each distinct text once."""
+        known: dict[str, int] = dict.fromkeys(texts, 0)
+        count = self.counter.count
+        for text in progress(known, f"count tokens ({self.counter.name})", len(known)):
+            known[text] = count(text)
+        return np.array([known[t] for t in texts], dtype=np.int32)
+
+    def _find_repeats(self) -> plan.Candidates:
+        """Find exact and near-duplicates among passages retrieved together."""
+        texts, there = self._texts, self.passage >= 0
+        empty_text = np.array([not t.strip() for t in texts], dtype=bool)
+        empty = there & empty_text[self.passage] if len(texts) else there
+        by_text, by_both = exact_groups(texts)
+        some = there & ~empty
+        plain = kernels.keep_first(by_text[self.passage], some) if len(texts) else self.passage
+        guarded = kernels.keep_first(by_both[self.passage], some) if len(texts) else self.passage
+        return plan.Candidates(there, empty, plain, guarded, self._find_pairs(there))
+
+    def _find_pairs(self, there: kernels.Bools) -> kernels.NearPairs:
+        rank, query = np.nonzero(there)
+        passage = self.passage[rank, query].astype(np.int64)
+        pairs = similar_pairs(shingles(self._texts), self.min_jaccard, (query, passage))
+        involved = np.unique(np.concatenate([pairs.first, pairs.second]))
+        marks = {int(i): differences(self._texts[i]) for i in involved}
+        unlike = [marks[int(a)] != marks[int(b)] for a, b in zip(pairs.first, pairs.second, strict=True)]
+        return _retrieved_together(rank, query, passage, len(self._texts), pairs, np.array(unlike, dtype=bool))
+
+    def _find_relevant(self) -> kernels.Bools | None:
+        """Mark the judged-relevant candidates; None without qrels."""
+        qrels = self.run.qrels
+        if qrels is None:
+            return None
+        good = qrels[qrels["label"] > 0]
+        place = {docid: i for i, docid in enumerate(self.docids)}
+        number = {qid: i for i, qid in enumerate(self.qids)}
+        q = good["qid"].map(number)
+        d = good["docid"].map(place)
+        known = (q.notna() & d.notna()).to_numpy()
+        width = len(self.docids)
+        pair = q[known].to_numpy(np.int64) * width + d[known].to_numpy(np.int64)
+        cell = np.arange(len(self.qids)) * width + self.passage.astype(np.int64)
+        return np.asarray(np.isin(cell, pair) & (self.passage >= 0), dtype=bool)
+
+    def _find_answers(self) -> kernels.Ints | None:
+        """Find where each candidate holds an answer of its query; None without answers."""
+        if self.run.answers is None:
+            return None
+        wanted = list(progress(self.run.answers, "find answers", len(self.qids)))
+        return metrics.find_answers(self._texts, self.passage, wanted)
+
+    # --- sizes ------------------------------------------------------------------------------
+
+    def sizes(self, unit: str, separator: str | None) -> plan.Sizes:
+        """Give the cost of every cell in a unit under a separator; counted once."""
+        key = (unit, separator)
+        if key not in self._sizes:
+            alone = self._n_tokens if unit == "tokens" else self._n_chars
+            size = self._spread(alone)
+            if separator is None:
+                self._sizes[key] = plan.Sizes(size, size)
+            elif unit == "chars":
+                self._sizes[key] = plan.Sizes(size, self._spread(alone + np.int32(len(separator))))
+            else:
+                extra = [
+                    separator_cost(self.counter, text, separator, int(n))
+                    for text, n in zip(self._texts, alone, strict=True)
+                ]
+                self._sizes[key] = plan.Sizes(size, self._spread(alone + np.array(extra, dtype=np.int32)))
+        return self._sizes[key]
+
+    def _spread(self, values: kernels.Ints) -> kernels.Ints:
+        """Put a value of each passage into its cells; 0 elsewhere."""
+        if not len(values):
+            return np.zeros(self.passage.shape, dtype=np.int32)
+        return np.where(self.passage >= 0, values[self.passage], 0).astype(np.int32)
+
+    def uncertain(self, separator: str | None) -> kernels.Bools:
+        """Mark the passages before which counts don't add up, so that text must be counted again.
+
+        None where the counter promises nothing, or where the passage starts with white space or
+        "/", the two cases in which tokens may merge across the separator.
+        """
+        if separator is None:
+            return np.zeros(len(self._texts), dtype=bool)
+        if not additive(self.counter, separator):
+            return np.ones(len(self._texts), dtype=bool)
+        if self.counter.name == "chars":
+            return np.zeros(len(self._texts), dtype=bool)
+        return np.array([t[:1].isspace() or t[:1] == "/" for t in self._texts], dtype=bool)
+
+    def recount(self, separator: str, passages: Sequence[int]) -> int:
+        """Count a rendered text; remembered."""
+        key = (separator, tuple(passages))
+        if key not in self._recounts:
+            self._recounts[key] = self.counter.count(separator.join(self._texts[p] for p in passages))
+        return self._recounts[key]
+
+    # --- what a setting costs ---------------------------------------------------------------
+
+    def survivors(self, config: PackerConfig) -> plan.Survivors:
+        """Give what is left after dedup; a look-up for every threshold seen before."""
+        threshold = config.jaccard_threshold
+        if threshold is not None and threshold < self.min_jaccard:
+            fail(SettingError, "evaluate", "jaccard_threshold", f"at least {self.min_jaccard}", threshold,
+                 f"Pairs were kept from there on; use prepare(run, min_jaccard={threshold}).")
+        key = (config.deduplicates, threshold, config.protect_differences)
+        if key not in self._left:
+            if len(self._left) >= 64:
+                self._left.pop(next(iter(self._left)))
+            self._left[key] = plan.dedup(self.cells, config)
+        return self._left[key]
+
+    def evaluate(self, config: PackerConfig) -> PackedRun:
+        """Pack every query under one setting and compute all available metrics.
+
+        Parameters
+        ----------
+        config : PackerConfig
+
+        Returns
+        -------
+        PackedRun
+
+        Raises
+        ------
+        PackerError
+            If the ordering is unknown.
+        SettingError
+            If the threshold is below `min_jaccard`.
+
+        Notes
+        -----
+        Equal to `ContextPacker.pack_sync` query by query. Counts no text, except for queries in
+        which a passage starts with white space or "/" and counters that don't promise that counts
+        add up: there the rendered text is counted, and remembered.
+        """
+        return self.evaluate_budgets(config, [config.budget])[0]
+
+    def evaluate_budgets(self, config: PackerConfig, budgets: Sequence[int | None]) -> list[PackedRun]:
+        """Pack every query under several budgets at once; one `PackedRun` each, in that order."""
+        configs = [config.replace(budget=b) for b in budgets]
+        out: list[PackedRun | None] = [None] * len(configs)
+        for deduplicates in {c.deduplicates for c in configs}:
+            chosen = [i for i, c in enumerate(configs) if c.deduplicates == deduplicates]
+            some = configs[chosen[0]]
+            left = self.survivors(some)
+            sizes = self.sizes(some.unit, some.separator)
+            keep, _ = plan.fit(left, sizes, some, [configs[i].limit for i in chosen])
+            for place, i in enumerate(chosen):
+                out[i] = PackedRun.build(self, configs[i], keep[:, place])
+        return [packed for packed in out if packed is not None]
+
+    # --- looking closer ---------------------------------------------------------------------
+
+    def text(self, passage: int) -> str:
+        """Give the text of a passage by its number."""
+        return self._texts[passage]
+
+    def query_number(self, qid: str) -> int:
+        """Give the column of a query, or one error that names a near id."""
+        if qid not in self.run.queries.index:
+            unknown(SettingError, "query", "qid", qid, self.qids[:20], "See run.queries.")
+        return int(self.run.queries.index.get_loc(qid))
+
+    def chunks(self, qid: str) -> list[Chunk]:
+        """Give the candidates of a query as chunks, best first; those without text are left out.
+
+        Scores that are not finite become the score above them, so that the order stays.
+        """
+        column = self.passage[:, self.query_number(qid)]
+        rows = self._row[:, self.query_number(qid)]
+        titles = self.run.passages["title"]
+        scores = self.run.candidates["score"].to_numpy()
+        finite = scores[rows[rows >= 0]]
+        last = float(finite[np.isfinite(finite)].max(initial=0.0))
+        out = []
+        for place, row in zip(column, rows, strict=True):
+            score = float(scores[row]) if row >= 0 else np.nan
+            last = min(score, last) if np.isfinite(score) else last
+            if place >= 0:
+                docid = self.docids[place]
+                title = titles.at[docid] if len(titles) else ""
+                out.append(Chunk(docid, self._texts[place], last, metadata={"title": title} if title else {}))
+        return out
+
+    def context(self, qid: str, config: PackerConfig) -> PackedContext:
+        """Pack one query and show everything about it: text, spans, every decision, conflicts."""
+        return ContextPacker(config, self.counter).pack_sync(None, self.chunks(qid))
+
+    def decisions(self, packed: PackedRun) -> pd.DataFrame:
+        """Say of every candidate of every query what became of it."""
+        config = packed.config
+        sizes, left = self.sizes(config.unit, config.separator), self.survivors(config)
+        book = plan.ledger(self.cells, sizes, left, packed.keep, config, packed.backed_off)
+        frame = self.run.candidates
+        rank, query = frame["rank"].to_numpy() - 1, frame["qid"].cat.codes.to_numpy()
+        reasons = np.array([r or "" for r in plan.REASONS], dtype=object)
+        reasons[plan.KEPT], reasons[plan.ABSENT] = "kept", "no_text"
+        code, of = book.reason[rank, query], book.of[rank, query]
+        keepers = self.passage[np.maximum(of, 0), query]
+        names = np.array([*self.docids, ""], dtype=object)
+        return pd.DataFrame(
+            {
+                "qid": frame["qid"],
+                "docid": frame["docid"],
+                "rank": frame["rank"],
+                "score": frame["score"],
+                f"n_{config.unit}": sizes.size[rank, query],
+                "decision": reasons[code],
+                "of": np.where(of >= 0, names[keepers], ""),
+                "similarity": book.similarity[rank, query],
+                "over_by": np.where(code == plan.OVER_BUDGET, book.over_by[rank, query], 0),
+            }
+        )
+
+    @cached_property
+    def unavailable(self) -> dict[str, str]:
+        """Say which metrics this run can't give, and why."""
+        has = {"qrels": self.relevant is not None, "answers": self.answer_at is not None}
+        out = {}
+        for metric in metrics.METRICS.values():
+            missing = [part for part in metric.needs if not has[part]]
+            if missing:
+                out[metric.name] = f"no {' and no '.join(missing)} in this run"
+        return out
+
+    def full(self, unit: str, separator: str | None) -> npt.NDArray[Any]:
+        """Give the size of each query's full context: every candidate with text, as rendered."""
+        key = (unit, separator)
+        if key not in self._full:
+            everything = PackerConfig(budget=None, unit=unit, separator=separator, order="descending")  # type: ignore[arg-type]
+            per_query = self.evaluate(everything).per_query
+            self._full[key] = per_query["n_tokens" if unit == "tokens" else "n_chars"].to_numpy()
+        return self._full[key]
+
+    def __repr__(self) -> str:
+        return (
+            f"PreparedRun({self.run.name!r}: {len(self.qids):,} queries, {len(self.docids):,} distinct "
+            f"passages, {self.counter.name})"
+        )
+
+
+def _retrieved_together(
+    rank: kernels.Longs, query: kernels.Longs, passage: kernels.Longs, n: int, pairs: Any, unlike: kernels.Bools
+) -> kernels.NearPairs:
+    """Find the queries in which both passages of a pair stand, and their ranks."""
+    order = np.lexsort((query, passage))
+    query_of, rank_of = query[order], rank[order]
+    start = np.searchsorted(passage[order], np.arange(n + 1))
+    times = np.diff(start)
+    rare = np.where(times[pairs.first] <= times[pairs.second], pairs.first, pairs.second) if n else pairs.first
+    other = pairs.first + pairs.second - rare
+    pair = np.repeat(np.arange(len(rare)), times[rare]) if n else rare
+    within = np.arange(len(pair)) - np.repeat(np.cumsum(times[rare]) - times[rare], times[rare]) if n else rare
+    cell = start[rare[pair]] + within if n else rare
+    n_queries = int(query.max(initial=0)) + 1
+    every = passage[order] * n_queries + query_of
+    wanted = other[pair] * n_queries + query_of[cell] if n else rare
+    at = np.minimum(np.searchsorted(every, wanted), max(len(every) - 1, 0))
+    hit = every[at] == wanted if len(every) else np.zeros(0, bool)
+    pair, cell, at = pair[hit], cell[hit], at[hit]
+    return kernels.NearPairs.build(
+        query_of[cell], rank_of[cell], rank_of[at], pairs.jaccard[pair], unlike[pair]
+    )

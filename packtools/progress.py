@@ -1,0 +1,15 @@
+"""A progress bar for anything that takes over a second; silent before that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def progress(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
+    """Pass items on, with a bar named `what` after one second."""
+    from tqdm.auto import tqdm
+
+    yield from tqdm(items, desc=what, total=total, delay=1.0, leave=False)

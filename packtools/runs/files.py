@@ -1,0 +1,110 @@
+"""Open plain, gzip and zstandard files as bytes or numbered lines; decode and parse with a place.
+
+Lines end at "\\n" only: U+2028, U+2029 and U+0085 inside a text are text.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from packtools.errors import RunFileMissing, RunFormatError, missing_extra, shown
+from packtools.runs.model import LoadReport
+
+BOM = b"\xef\xbb\xbf"
+MIB = 1 << 20
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file for reading, unpacked if its name ends in .gz or .zst."""
+    if not path.exists():
+        raise RunFileMissing(f"load_run: {shown(str(path))} does not exist. Check the path.")
+    if path.suffix == ".gz":
+        return gzip.open(path, "rb")  # type: ignore[return-value]
+    if path.suffix == ".zst":
+        try:
+            import zstandard
+        except ImportError as error:
+            missing_extra("load_run", "zstandard", "zst", error)
+        return zstandard.open(path, "rb")  # type: ignore[no-any-return]
+    return path.open("rb")
+
+
+def byte_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Give numbered lines without their end; a byte-order mark is dropped."""
+    number = 0
+    try:
+        with open_bytes(path) as stream:
+            for number, raw in enumerate(stream, 1):
+                line = raw.removesuffix(b"\n").removesuffix(b"\r")
+                yield number, line.removeprefix(BOM) if number == 1 else line
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise RunFormatError(
+            f"load_run: {path.name} is damaged after line {number:,}: {error}. Get the file again."
+        ) from error
+
+
+def text_lines(path: Path, report: LoadReport) -> Iterator[tuple[int, str]]:
+    """Give numbered, decoded lines; blank ones are counted and left out."""
+    for number, raw in byte_lines(path):
+        if not raw.strip():
+            report.ignored(path.name, "blank line", number)
+            continue
+        try:
+            yield number, raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            report.bad(path.name, number, f"is not UTF-8 (byte {error.start + 1})", repr(raw[:60]))
+
+
+def json_records(path: Path, report: LoadReport) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Give numbered JSON objects, one a line."""
+    for number, line in text_lines(path, report):
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            report.bad(path.name, number, f"is not JSON ({error.msg} at column {error.colno})", line)
+            continue
+        except RecursionError:
+            report.bad(path.name, number, "is JSON nested too deeply", line)
+            continue
+        if not isinstance(record, dict):
+            report.bad(path.name, number, "is JSON but not an object", line)
+            continue
+        yield number, record
+
+
+def first_line(path: Path) -> str:
+    """Give the first line that is not blank, cut at one MiB; "" for an empty file."""
+    with open_bytes(path) as stream:
+        for _ in range(1000):
+            raw = stream.readline(MIB)
+            if not raw or raw.strip():
+                return raw.removeprefix(BOM).decode("utf-8", "replace").strip("\r\n")
+    return ""
+
+
+def id_of(
+    record: dict[str, Any], keys: tuple[str, ...], path: Path, number: int, report: LoadReport
+) -> str | None:
+    """Take an id as text; a number is written out and reported, anything else is a bad line."""
+    for key in keys:
+        value = record.get(key)
+        if isinstance(value, str) and value:
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            report.ignored(path.name, f"numeric {key!r} read as text", number)
+            return str(value)
+    return None
+
+
+def text_of(record: dict[str, Any], keys: tuple[str, ...]) -> str | None:
+    """Take the first of some text fields."""
+    for key in keys:
+        value = record.get(key)
+        if isinstance(value, str):
+            return value
+    return None

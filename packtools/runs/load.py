@@ -1,0 +1,246 @@
+"""`load_run`: tell what each path is, read the parts, join them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from packtools.errors import RunFileMissing, RunFormatError, shown, unknown
+from packtools.runs import dpr, tables, trec
+from packtools.runs.files import first_line
+from packtools.runs.model import LoadReport, Run
+
+ROLES = ("run", "collection", "queries", "qrels", "answers", "dpr")
+FORMATS = ("trec", "beir", "dpr")
+_PACKED = (".gz", ".zst")
+_COLLECTION = ("corpus", "collection", "passages", "docs", "documents")
+_QUERIES = ("queries", "topics", "questions")
+_SUBFOLDERS = ("runs", "qrels", "beir")
+_SPLITS = ("test", "dev", "train")
+
+Paths = str | Path | Sequence[str | Path] | Mapping[str, str | Path]
+
+
+def load_run(
+    paths: Paths,
+    *,
+    format: str | None = None,
+    run: str | None = None,
+    ties: str = "rank",
+    strict: bool = False,
+    bad_lines: str = "raise",
+) -> Run:
+    """Read a saved run from files of the usual formats.
+
+    1. A folder loads whole: its run, collection, queries, qrels and answers are told by their
+       usual names (``corpus.jsonl``, ``queries.tsv``, ``qrels.txt`` or ``qrels/test.tsv``,
+       ``answers.jsonl``, ``*.run``, ``runs/``). Of several runs the first by name is read, unless
+       `run` names one; the report says so.
+    2. Several paths are joined; a file named outright goes before one found in a folder.
+    3. A mapping names each part: run, collection, queries, qrels, answers.
+    4. A file of questions with their contexts (DPR, lost-in-the-middle) is a run by itself.
+
+    Ids are text, whatever they look like. Plain, ``.gz`` and ``.zst`` files.
+
+    Parameters
+    ----------
+    paths : path, sequence of paths, or mapping of part to path
+    format : {"trec", "beir", "dpr"} or None, default None
+        What a file named outright is, where its name and first line don't tell.
+    run : str or None, default None
+        Which run of a folder to read: a part of its file name.
+    ties : {"rank", "trec_eval"}, default "rank"
+        Equal scores keep the file's rank, or go by docid descending as trec_eval does.
+    strict : bool, default False
+        Raise at the first repair.
+    bad_lines : {"raise", "skip"}, default "raise"
+
+    Returns
+    -------
+    Run
+        ``run.report`` says what was read, repaired and skipped, with file and line.
+
+    Raises
+    ------
+    RunFileMissing
+        If a path does not exist.
+    RunFormatError
+        If a line can't be read, a part is missing or named twice, or no passage has text.
+
+    Examples
+    --------
+    >>> load_run(sample_path()).n_queries
+    72
+    """
+    if format is not None and format not in FORMATS:
+        unknown(RunFormatError, "load_run", "format", format, FORMATS)
+    if bad_lines not in ("raise", "skip"):
+        unknown(RunFormatError, "load_run", "bad_lines", bad_lines, ("raise", "skip"))
+    report = LoadReport(strict=strict, bad_lines=bad_lines)
+    parts = _find_parts(paths, format, run, report)
+    if "dpr" in parts:
+        return dpr.read_dpr(parts["dpr"], report, _run_name(parts["dpr"]))
+    if "run" not in parts:
+        raise RunFormatError(
+            f"load_run: {shown(str(paths))} holds no run, only {', '.join(parts) or 'nothing known'}. "
+            "Give a run file too: load_run([folder, 'run.txt'])."
+        )
+    candidates = trec.read_run(parts["run"], report, ties)
+    if "collection" not in parts:
+        raise RunFormatError(
+            f"load_run: {parts['run'].name} came without passage text. "
+            "Give the collection too: load_run([run, 'collection.tsv'])."
+        )
+    wanted = set(candidates["docid"].cat.categories)
+    passages = tables.read_collection(parts["collection"], wanted, report)
+    return Run.from_frames(
+        candidates,
+        passages,
+        queries=tables.read_queries(parts["queries"], report) if "queries" in parts else None,
+        qrels=trec.read_qrels(parts["qrels"], report) if "qrels" in parts else None,
+        answers=tables.read_answers(parts["answers"], report) if "answers" in parts else None,
+        name=_run_name(parts["run"]),
+        report=report,
+    )
+
+
+def sample_path() -> Path:
+    """Give the folder of the sample run that comes with packtools."""
+    package = Path(__file__).resolve().parent.parent
+    for folder in (package / "_sample", package.parent / "data" / "sample"):
+        if folder.is_dir():
+            return folder
+    raise RunFileMissing(f"sample_path: no sample run beside {package}. Install rag-packtools again.")
+
+
+def load_sample(run: str | None = None) -> Run:
+    """Load the sample run.
+
+    Parameters
+    ----------
+    run : {"bm25", "fusion", "tfidf"} or None, default None
+        None is bm25.
+    """
+    return load_run(sample_path(), run=run)
+
+
+def _find_parts(
+    paths: Paths, format: str | None, run: str | None, report: LoadReport
+) -> dict[str, Path]:
+    if isinstance(paths, Mapping):
+        for role in paths:
+            if role not in ROLES:
+                unknown(RunFormatError, "load_run", "part", role, ROLES)
+        return {role: _existing(Path(path)) for role, path in paths.items()}
+    listed = [paths] if isinstance(paths, str | Path) else list(paths)
+    named: dict[str, list[Path]] = {}
+    found: dict[str, list[Path]] = {}
+    for path in (_existing(Path(p)) for p in listed):
+        if path.is_dir():
+            _search(path, found)
+        else:
+            role = {"trec": "run", "dpr": "dpr", "beir": "collection"}.get(format or "") or _role(path, outright=True)
+            named.setdefault(str(role), []).append(path)
+    return {
+        role: _one(role, files, run, report)
+        for role, files in {**found, **named}.items()
+    }
+
+
+def _existing(path: Path) -> Path:
+    if not path.exists():
+        raise RunFileMissing(f"load_run: {shown(str(path))} does not exist. Check the path.")
+    return path
+
+
+def _search(folder: Path, found: dict[str, list[Path]]) -> None:
+    """Tell the files of a folder, and of its subfolders of the usual names, by their names."""
+    for path in sorted(folder.iterdir()):
+        if path.is_dir():
+            if path.name in _SUBFOLDERS:
+                _search(path, found)
+            continue
+        role = _role(path, outright=False)
+        if role is not None:
+            found.setdefault(role, []).append(path)
+
+
+def _stem(path: Path) -> str:
+    name = path.name
+    while Path(name).suffix in (*_PACKED, ".tsv", ".txt", ".jsonl", ".json", ".ndjson", ".run", ".trec"):
+        name = Path(name).stem
+    return name
+
+
+def _role(path: Path, outright: bool) -> str | None:
+    """Say what a file is by its name, else by its first line; None if it is nothing known."""
+    stem = _stem(path).lower()
+    plain = path.name.lower()
+    for packed in _PACKED:
+        plain = plain.removesuffix(packed)
+    if stem.startswith("qrels") or path.parent.name == "qrels":
+        return "qrels"
+    if stem.startswith(_COLLECTION):
+        return "collection"
+    if stem.startswith(_QUERIES):
+        return "queries"
+    if stem.startswith("answers"):
+        return "answers"
+    if plain.endswith((".run", ".trec")) or stem.startswith(("run.", "results.")) or path.parent.name == "runs":
+        return "run"
+    if tables.is_jsonl(path):
+        return _json_role(path, outright)
+    if plain.endswith((".md", ".py", ".csv", ".parquet")) and not outright:
+        return None
+    line = first_line(path) if outright or plain.endswith((".txt", ".tsv")) else ""
+    if len(line.split()) >= 6 or len(line.split("\t")) == 6:
+        return "run"
+    if outright:
+        raise RunFormatError(
+            f"load_run: can't tell what {path.name} is; its first line is {shown(line)}. "
+            "Name the parts: load_run({'run': …, 'collection': …, 'queries': …, 'qrels': …})."
+        )
+    return None
+
+
+def _json_role(path: Path, outright: bool) -> str | None:
+    line = first_line(path)
+    if '"ctxs"' in line:
+        return "dpr"
+    if outright:
+        raise RunFormatError(
+            f"load_run: can't tell what {path.name} is; its first line is {shown(line)}. "
+            "A file of questions with contexts has the fields question and ctxs; name other parts: "
+            "load_run({'run': …, 'collection': …})."
+        )
+    return None
+
+
+def _one(role: str, files: list[Path], run: str | None, report: LoadReport) -> Path:
+    """Choose one file for a role: by the name asked for, the usual split, or an error."""
+    if role in ("run", "dpr"):
+        chosen = [f for f in files if run is None or run == _stem(f)]
+        chosen = chosen or [f for f in files if run is not None and run in f.name]
+        if not chosen:
+            unknown(RunFormatError, "load_run", "run", run, [_stem(f) for f in files])
+        if len(files) > 1:
+            names = ", ".join(_stem(f) for f in files)
+            report.joined(f"{len(files)} runs found ({names}); read {_stem(chosen[0])}; name another with run=")
+        return chosen[0]
+    if len(files) > 1 and role == "qrels":
+        for split in _SPLITS:
+            for path in files:
+                if _stem(path) == split:
+                    return path
+    if len(files) > 1:
+        listed = ", ".join(str(f.name) for f in files)
+        raise RunFormatError(
+            f"load_run: {len(files)} files could be the {role}: {listed}. Name the one to use as a path of its own."
+        )
+    return files[0]
+
+
+def _run_name(path: Path) -> str:
+    folder = path.parent.parent if path.parent.name in _SUBFOLDERS else path.parent
+    stem = _stem(path).removeprefix("run.")
+    return f"{folder.name}/{stem}" if folder.name else stem

@@ -1,0 +1,289 @@
+"""What a loaded run is: its tables, and the report of how they were read."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from packtools.errors import RunFormatError, fail, shown
+from packtools.schema import CANDIDATE_COLUMNS, QREL_COLUMNS
+
+SAMPLE_IDS = 5
+
+
+@dataclass
+class Note:
+    """Count one kind of event in one file, with the first place it happened."""
+
+    kind: str
+    file: str
+    what: str
+    first_line: int | None = None
+    n: int = 0
+
+    def __str__(self) -> str:
+        if self.kind in ("read", "joined"):
+            return f"{self.file}: {self.what}" if self.file else self.what
+        place = "" if self.first_line is None else f", first at {self.file}:{self.first_line}"
+        return f"{self.file}: {self.what} ({self.n:,}{place})"
+
+
+@dataclass
+class LoadReport:
+    """Say what was read, repaired and skipped, and where.
+
+    Parameters
+    ----------
+    strict : bool, default False
+        Raise at the first repair instead of noting it.
+    bad_lines : {"raise", "skip"}, default "raise"
+        What to do with a line that can't be read.
+    """
+
+    strict: bool = False
+    bad_lines: str = "raise"
+    notes: list[Note] = field(default_factory=list)
+
+    def read(self, file: str, what: str) -> None:
+        """Note what a file held."""
+        self.notes.append(Note("read", file, what))
+
+    def joined(self, what: str) -> None:
+        """Note how the files fit together."""
+        self.notes.append(Note("joined", "", what))
+
+    def repaired(self, file: str, what: str, line: int | None = None, n: int = 1) -> None:
+        """Note something that was mended; an error in strict mode."""
+        if self.strict:
+            place = file if line is None else f"{file}:{line}"
+            raise RunFormatError(f"load_run: {place}: {what}. strict=True allows no repair; use strict=False.")
+        self._count("repaired", file, what, line, n)
+
+    def ignored(self, file: str, what: str, line: int | None = None, n: int = 1) -> None:
+        """Note something that carries no data, such as a blank line."""
+        self._count("ignored", file, what, line, n)
+
+    def bad(self, file: str, line: int, why: str, text: str) -> None:
+        """Raise for a line that can't be read, or count it if the caller asked to skip."""
+        if self.bad_lines == "raise":
+            hint = "Mend the line, or load with bad_lines='skip' to leave it out."
+            raise RunFormatError(f"load_run: {file}:{line} {why}; the line is {shown(text)}. {hint}")
+        self._count("skipped", file, "line that can't be read: " + why, line, 1)
+
+    def _count(self, kind: str, file: str, what: str, line: int | None, n: int) -> None:
+        for note in self.notes:
+            if (note.kind, note.file, note.what) == (kind, file, what):
+                note.n += n
+                return
+        self.notes.append(Note(kind, file, what, line, n))
+
+    def of(self, kind: str) -> list[Note]:
+        """Give the notes of one kind: read, joined, repaired, ignored or skipped."""
+        return [note for note in self.notes if note.kind == kind]
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Give the notes as plain values."""
+        return [vars(note).copy() for note in self.notes]
+
+    def __str__(self) -> str:
+        return "\n".join(f"{note.kind}: {note}" for note in self.notes)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{n.kind}</td><td style='text-align:left'>{html.escape(str(n))}</td></tr>" for n in self.notes
+        )
+        return f"<table><tbody>{rows}</tbody></table>"
+
+
+@dataclass(frozen=True)
+class Run:
+    """Hold a saved run: who asked what, what was retrieved, and what is known of the answers.
+
+    Parameters
+    ----------
+    name : str
+    queries : DataFrame, index qid, column text
+        The queries of the run, in the order of the query file (else sorted by id).
+    candidates : DataFrame, columns qid, docid, rank, score
+        One row a retrieved passage; rank starts at 1; sorted by query, then rank. `qid` and
+        `docid` are categoricals of strings.
+    passages : DataFrame, index docid, columns title, text
+    qrels : DataFrame or None, columns qid, docid, label
+        A label of 1 or more is relevant.
+    answers : Series or None, index qid, values tuple of str
+        Reference answers.
+    report : LoadReport
+    """
+
+    name: str
+    queries: pd.DataFrame
+    candidates: pd.DataFrame
+    passages: pd.DataFrame
+    qrels: pd.DataFrame | None
+    answers: pd.Series[Any] | None
+    report: LoadReport = field(default_factory=LoadReport)
+
+    @classmethod
+    def from_frames(
+        cls,
+        candidates: pd.DataFrame,
+        passages: Mapping[str, str] | pd.DataFrame,
+        *,
+        queries: Mapping[str, str] | None = None,
+        qrels: pd.DataFrame | None = None,
+        answers: Mapping[str, Sequence[str]] | None = None,
+        name: str = "run",
+        report: LoadReport | None = None,
+    ) -> Run:
+        """Build a run from tables in memory; files go through this too.
+
+        Parameters
+        ----------
+        candidates : DataFrame
+            Columns qid, docid, rank; score may be missing. Sorted and re-ranked here.
+        passages : mapping of docid to text, or DataFrame with columns title, text
+        queries : mapping of qid to text, or None
+        qrels : DataFrame or None
+        answers : mapping of qid to answers, or None
+        name : str, default "run"
+        report : LoadReport or None
+
+        Raises
+        ------
+        RunFormatError
+            If a column is missing or no candidate has passage text.
+        """
+        report = LoadReport() if report is None else report
+        texts = _passage_frame(passages)
+        ordered = _ordered(candidates, queries, report)
+        qids = list(ordered["qid"].cat.categories)
+        _join_report(ordered, texts, report)
+        if qrels is not None:
+            qrels = _qrel_frame(qrels, qids, report)
+        known = queries or {}
+        untold = [q for q in qids if q not in known]
+        if untold and queries is not None:
+            what = f"{len(untold):,} queries of the run have no text, such as {', '.join(untold[:SAMPLE_IDS])}"
+            report.joined(what)
+        text = pd.DataFrame({"text": [known.get(q, "") for q in qids]}, index=_index(qids, "qid"), dtype=object)
+        told = None
+        if answers is not None:
+            values = [tuple(answers[q]) if q in answers else () for q in qids]
+            told = pd.Series(values, index=_index(qids, "qid"), name="answers", dtype=object)
+            report.joined(f"answers for {sum(map(bool, values)):,} of {len(qids):,} queries")
+        return cls(name, text, ordered, texts, qrels, told, report)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return len(self.queries)
+
+    @property
+    def depth(self) -> int:
+        """Largest number of candidates of one query."""
+        return int(self.candidates["rank"].max()) if len(self.candidates) else 0
+
+    def __repr__(self) -> str:
+        return (
+            f"Run({self.name!r}: {self.n_queries:,} queries × up to {self.depth} passages, "
+            f"{len(self.passages):,} passages with text, qrels {_yes(self.qrels)}, answers {_yes(self.answers)})"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(repr(self))}</p>{self.report._repr_html_()}"
+
+
+def _yes(value: object) -> str:
+    return "no" if value is None else "yes"
+
+
+def _index(values: Iterable[str], name: str) -> pd.Index[Any]:
+    return pd.Index(np.array(list(values), dtype=object), dtype=object, name=name)
+
+
+def _passage_frame(passages: Mapping[str, str] | pd.DataFrame) -> pd.DataFrame:
+    if isinstance(passages, pd.DataFrame):
+        return passages
+    frame = pd.DataFrame({"title": "", "text": list(passages.values())}, dtype=object)
+    frame.index = _index(passages, "docid")
+    return frame
+
+
+def _ordered(
+    candidates: pd.DataFrame, queries: Mapping[str, str] | None, report: LoadReport
+) -> pd.DataFrame:
+    """Sort by query and rank, and number ranks 1, 2, … within a query."""
+    for column in ("qid", "docid", "rank"):
+        if column not in candidates:
+            fail(RunFormatError, "Run.from_frames", "candidates", f"a table with a column {column!r}",
+                 list(candidates.columns), f"A run table has {', '.join(CANDIDATE_COLUMNS)}.")
+    qid, docid = (_categorical(candidates[c]) for c in ("qid", "docid"))
+    present = set(qid.categories)
+    order = [q for q in queries if q in present] if queries else []
+    seen = set(order)
+    order += sorted(q for q in present if q not in seen)
+    qid = qid.reorder_categories(order)
+    rank = candidates["rank"].to_numpy()
+    by = np.lexsort((rank, qid.codes))
+    codes = qid.codes[by].astype(np.int64)
+    fresh = np.arange(len(by)) - np.searchsorted(codes, codes) + 1
+    frame = pd.DataFrame({"qid": qid[by], "docid": docid[by], "rank": fresh.astype(np.int32)})
+    score = candidates["score"].to_numpy(np.float64)[by] if "score" in candidates else 1.0 / fresh
+    frame["score"] = score
+    for extra in candidates.columns:
+        if extra not in frame:
+            frame[extra] = candidates[extra].to_numpy()[by]
+    return frame
+
+
+def _categorical(values: pd.Series[Any]) -> pd.Categorical:
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return values.cat.remove_unused_categories().array  # type: ignore[return-value]
+    codes, found = pd.factorize(np.array([str(v) for v in values], dtype=object))
+    return pd.Categorical.from_codes(codes, _index(found, "id"))
+
+
+def _join_report(candidates: pd.DataFrame, passages: pd.DataFrame, report: LoadReport) -> None:
+    """Say how much of the run has text; none at all is an error."""
+    docids = candidates["docid"].cat.categories
+    has = np.asarray(docids.isin(passages.index))[candidates["docid"].cat.codes]
+    n = len(candidates)
+    if n and not has.any():
+        theirs = ", ".join(map(repr, docids[:SAMPLE_IDS]))
+        ours = ", ".join(map(repr, passages.index[:SAMPLE_IDS])) or "none"
+        raise RunFormatError(
+            f"load_run: 0 of {n:,} candidates have passage text. Ids in the run: {theirs}; ids in the "
+            f"collection: {ours}. Give the collection that the run was made from."
+        )
+    report.joined(f"passage text for {int(has.sum()):,} of {n:,} candidates ({has.mean():.0%})")
+    with_text = candidates["qid"].cat.codes[has].unique()
+    bare = [q for i, q in enumerate(candidates["qid"].cat.categories) if i not in set(with_text)]
+    if bare:
+        listed = ", ".join(bare[:SAMPLE_IDS])
+        report.joined(f"{len(bare):,} queries have no passage text at all, such as {listed}")
+
+
+def _qrel_frame(qrels: pd.DataFrame, qids: list[str], report: LoadReport) -> pd.DataFrame:
+    for column in QREL_COLUMNS:
+        if column not in qrels:
+            fail(RunFormatError, "Run.from_frames", "qrels", f"a table with a column {column!r}",
+                 list(qrels.columns), f"Qrels have {', '.join(QREL_COLUMNS)}.")
+    known = set(qids)
+    judged = dict.fromkeys(qrels["qid"].astype(str))
+    absent = [q for q in judged if q not in known]
+    report.joined(f"{len(judged) - len(absent):,} of {len(qids):,} queries are judged")
+    if absent:
+        listed = ", ".join(absent[:SAMPLE_IDS])
+        report.joined(f"{len(absent):,} judged queries are not in the run, such as {listed}")
+    return qrels.reset_index(drop=True)
+
+
+def short(path: Path) -> str:
+    """Name a file in a report: its name, without the folder."""
+    return path.name

@@ -1,0 +1,188 @@
+"""TREC and MS MARCO run files, and qrels of two, three and four columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from packtools.errors import RunFormatError, unknown
+from packtools.runs.files import open_bytes, text_lines
+from packtools.runs.model import LoadReport
+
+RUN_FIELDS = "qid Q0 docid rank score tag"
+TIES = ("rank", "trec_eval")
+
+
+def read_run(path: Path, report: LoadReport, ties: str = "rank") -> pd.DataFrame:
+    """Read a run file: columns qid, docid, rank, score, best first within a query.
+
+    Score descending; ties keep the file's rank, then its order (``ties="trec_eval"``: docid
+    descending). A document repeated for a query keeps its best rank. Scores that are not finite
+    go last.
+    """
+    if ties not in TIES:
+        unknown(RunFormatError, "load_run", "ties", ties, TIES)
+    table = _read_fast(path)
+    if table is None:
+        table = _read_slow(path, report)
+    if not len(table):
+        raise RunFormatError(f"load_run: {path.name} holds no run line; a TREC run line is: {RUN_FIELDS}.")
+    report.read(path.name, f"{len(table):,} run lines, {table['qid'].nunique():,} queries")
+    return ranked(table, path.name, report, ties)
+
+
+def _read_fast(path: Path) -> pd.DataFrame | None:
+    """Parse a plain file with pandas; None if anything about it asks for the careful reader."""
+    with open_bytes(path) as stream:
+        data = stream.read()
+    n_lines = data.count(b"\n") + (not data.endswith(b"\n") and len(data) > 0)
+    tabs, spaces = data.count(b"\t"), data.count(b" ")
+    plain = (tabs, spaces) in ((5 * n_lines, 0), (0, 5 * n_lines))
+    if not n_lines or not plain or b"\r" in data or b"\0" in data or data.startswith(b"\xef\xbb\xbf"):
+        return None
+    try:
+        table = pd.read_csv(
+            io.BytesIO(data),
+            sep="\t" if tabs else " ",
+            header=None,
+            names=["qid", "q0", "docid", "rank", "score", "tag"],
+            usecols=["qid", "docid", "rank", "score", "tag"],
+            dtype={"qid": "category", "docid": "category", "tag": "category", "rank": np.int64, "score": np.float64},
+            quoting=csv.QUOTE_NONE,
+            na_filter=False,
+            skip_blank_lines=False,
+            encoding="utf-8",
+        )
+    except (ValueError, pd.errors.ParserError, UnicodeDecodeError):
+        return None
+    ids = [*table["qid"].cat.categories, *table["docid"].cat.categories, *table["tag"].cat.categories]
+    sound = len(table) == n_lines and all(isinstance(i, str) and i for i in ids)
+    sound = sound and bool(np.isfinite(table["score"].to_numpy()).all())
+    return table.drop(columns="tag") if sound else None
+
+
+def _read_slow(path: Path, report: LoadReport) -> pd.DataFrame:
+    """Read line by line, mending what can be mended and naming the place of what can't."""
+    rows: list[tuple[str, str, int, float]] = []
+    name = path.name
+    for number, line in text_lines(path, report):
+        fields = _run_fields(line)
+        if len(fields) == 3:
+            report.repaired(name, "no score: made from the rank", number)
+            qid, docid, rank, score = *fields, ""
+        elif len(fields) < 6:
+            report.bad(name, number, f"has {len(fields)} fields; a TREC run line has 6 ({RUN_FIELDS})", line)
+            continue
+        else:
+            qid, _, docid, rank, score = fields[:5]
+            if len(fields) > 6:
+                report.repaired(name, "fields after the sixth left out", number)
+        try:
+            place = int(rank)
+            value = float(score) if score else 1.0 / max(place, 1)
+        except ValueError:
+            what = f"rank {rank!r} and score {score!r} must be a whole number and a number"
+            report.bad(name, number, what, line)
+            continue
+        if not math.isfinite(value):
+            report.repaired(name, "score that is not a finite number, placed last", number)
+            value = math.nan
+        if not qid or not docid:
+            report.bad(name, number, "has an empty id", line)
+            continue
+        rows.append((qid, docid, place, value))
+    return _table(rows)
+
+
+def _run_fields(line: str) -> list[str]:
+    """Split at tabs if that gives six fields (ids may then hold spaces), else at white space."""
+    if "\t" in line:
+        fields = [f.strip(" ") for f in line.split("\t")]
+        if len(fields) in (3, 6):
+            return fields
+    return line.split()
+
+
+def _table(rows: list[tuple[str, str, int, float]]) -> pd.DataFrame:
+    columns: list[tuple[Any, ...]] = list(zip(*rows, strict=True)) if rows else [(), (), (), ()]
+    return pd.DataFrame(
+        {
+            "qid": pd.Categorical(np.array(columns[0], dtype=object)),
+            "docid": pd.Categorical(np.array(columns[1], dtype=object)),
+            "rank": np.array(columns[2], dtype=np.int64),
+            "score": np.array(columns[3], dtype=np.float64),
+        }
+    )
+
+
+def ranked(table: pd.DataFrame, name: str, report: LoadReport, ties: str = "rank") -> pd.DataFrame:
+    """Sort by the rank rule and keep the best of repeated documents."""
+    qid, docid = table["qid"].cat.codes.to_numpy(), table["docid"].cat.codes.to_numpy()
+    rank, score = table["rank"].to_numpy(), table["score"].to_numpy()
+    worst = np.where(np.isnan(score), np.inf, -score)
+    if ties == "trec_eval":
+        alphabet = np.argsort(np.argsort(table["docid"].cat.categories.to_numpy(dtype=object)))
+        order = np.lexsort((-alphabet[docid], worst, qid))
+    else:
+        order = np.lexsort((np.arange(len(table)), rank, worst, qid))
+    q, r = qid[order], rank[order]
+    moved = (q[1:] == q[:-1]) & (r[1:] < r[:-1])
+    if moved.any() and ties == "rank":
+        n = len(np.unique(q[1:][moved]))
+        report.ignored(name, "query whose ranks disagree with its scores: sorted by score", n=n)
+    pair = qid.astype(np.int64)[order] * (int(docid.max(initial=0)) + 1) + docid[order]
+    _, firsts = np.unique(pair, return_index=True)
+    if len(firsts) < len(order):
+        what = "document repeated for a query: the best rank stays"
+        report.repaired(name, what, n=len(order) - len(firsts))
+    order = order[np.sort(firsts)]
+    out = table.iloc[order].reset_index(drop=True)
+    out["rank"] = np.arange(1, len(out) + 1)
+    return out
+
+
+def read_qrels(path: Path, report: LoadReport) -> pd.DataFrame:
+    """Read judgements: TREC's four columns, BEIR's three with a header, or two (label 1).
+
+    A line that starts with "#" is a comment. A pair judged twice keeps its highest label.
+    """
+    best: dict[tuple[str, str], int] = {}
+    name = path.name
+    first = True
+    for number, line in text_lines(path, report):
+        if line.startswith("#"):
+            report.ignored(name, "comment line", number)
+            continue
+        fields = line.split("\t") if line.count("\t") in (1, 2, 3) else line.split()
+        header, first = first and not _is_whole(fields[-1]) and len(fields) == 3, False
+        if header:
+            report.ignored(name, "header line", number)
+            continue
+        label = "1" if len(fields) == 2 else fields[-1].strip()
+        if len(fields) not in (2, 3, 4) or not _is_whole(label):
+            why = f"has {len(fields)} fields or no whole label; qrels have 4 (qid 0 docid label), 3 or 2"
+            report.bad(name, number, why, line)
+            continue
+        qid, docid = fields[0].strip(), fields[2 if len(fields) == 4 else 1].strip()
+        if (qid, docid) in best:
+            report.repaired(name, "document judged twice for a query: the highest label stays", number)
+        best[qid, docid] = max(int(label), best.get((qid, docid), int(label)))
+    report.read(name, f"{len(best):,} judgements, {len({q for q, _ in best}):,} queries")
+    keys = list(best)
+    return pd.DataFrame(
+        {
+            "qid": np.array([q for q, _ in keys], dtype=object),
+            "docid": np.array([d for _, d in keys], dtype=object),
+            "label": np.array(list(best.values()), dtype=np.int32),
+        }
+    )
+
+
+def _is_whole(text: str) -> bool:
+    return text.strip().lstrip("+-").isdecimal()

@@ -1,0 +1,127 @@
+"""Is the difference real? Paired resampling over queries; judges any two runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from packtools.errors import SettingError, check_count, fail
+
+__all__ = ["PairedDelta", "paired_bootstrap"]
+
+Floats = npt.NDArray[np.float64]
+RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class PairedDelta:
+    """Hold a paired difference of means and its interval.
+
+    Parameters
+    ----------
+    baseline, candidate, delta : float
+        Means over the pairs; delta is candidate - baseline. NaN without pairs.
+    low, high : float
+        Ends of the interval; NaN with fewer than two pairs.
+    n : int
+        Queries scored on both sides.
+    confidence : float
+    """
+
+    baseline: float
+    candidate: float
+    delta: float
+    low: float
+    high: float
+    n: int
+    confidence: float
+
+    @property
+    def testable(self) -> bool:
+        """Whether there are enough pairs for an interval."""
+        return self.n >= 2
+
+    @property
+    def measurable(self) -> bool:
+        """Whether the interval leaves 0 out."""
+        return self.testable and (self.low > 0 or self.high < 0)
+
+
+def paired_bootstrap(
+    baseline: npt.ArrayLike,
+    candidate: npt.ArrayLike,
+    *,
+    n_resamples: int = RESAMPLES,
+    confidence: float = 0.95,
+    rng: int = 0,
+) -> PairedDelta:
+    """Give the mean difference over queries and its percentile bootstrap interval.
+
+    1. Pairs with a value missing on either side are left out; `n` says how many are left.
+    2. Queries are drawn with replacement, both sides of a query together.
+
+    Parameters
+    ----------
+    baseline, candidate : array-like of float, shape (n_queries,)
+        Values of the same queries in the same order.
+    n_resamples : int, default 2000
+    confidence : float, default 0.95
+    rng : int, default 0
+        Seed; the same seed gives the same interval.
+
+    Returns
+    -------
+    PairedDelta
+
+    Raises
+    ------
+    SettingError
+        If the lengths differ or a setting breaks its rule.
+
+    Notes
+    -----
+    Cost: one product of the draws (n_resamples x n) with the differences; the draws are made once
+    for each n. The interval of a sample that never differs is [0, 0].
+
+    References
+    ----------
+    Efron, Tibshirani (1993), An Introduction to the Bootstrap, ch. 13.
+
+    Examples
+    --------
+    >>> d = paired_bootstrap([1, 1, 1, 1], [1, 1, 0, 1])
+    >>> d.delta, d.high, d.n
+    (-0.25, 0.0, 4)
+    """
+    check_count(SettingError, "paired_bootstrap", "n_resamples", n_resamples, "draw")
+    if not 0 < confidence < 1:
+        fail(SettingError, "paired_bootstrap", "confidence", "between 0 and 1", confidence)
+    a, b = np.asarray(baseline, np.float64), np.asarray(candidate, np.float64)
+    if a.shape != b.shape or a.ndim != 1:
+        fail(SettingError, "paired_bootstrap", "candidate", f"of shape {a.shape}", b.shape)
+    both = ~(np.isnan(a) | np.isnan(b))
+    a, b = a[both], b[both]
+    n = len(a)
+    if n == 0:
+        return PairedDelta(*(np.nan,) * 5, 0, confidence)
+    difference = b - a
+    low = high = np.nan
+    if n > 1:
+        means = (_draws(n, n_resamples, rng) @ difference.astype(np.float32)).astype(np.float64) / n
+        low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return PairedDelta(
+        float(a.mean()), float(b.mean()), float(difference.mean()), float(low), float(high), n, confidence
+    )
+
+
+@lru_cache(maxsize=4)
+def _draws(n: int, n_resamples: int, rng: int) -> npt.NDArray[np.float32]:
+    """How often each of n queries is drawn in each resample."""
+    generator = np.random.default_rng(rng)
+    counts = np.empty((n_resamples, n), dtype=np.float32)
+    for row in counts:
+        row[:] = np.bincount(generator.integers(0, n, n), minlength=n)
+    return counts
