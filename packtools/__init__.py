@@ -19,6 +19,8 @@ _HOME = {
         "CounterDataMissing", "CounterError", "MetricUnavailable", "MissingExtra", "PackerError",
         "PacktoolsError", "RetrievalError", "RunFileMissing", "RunFormatError", "SettingError",
     ],
+    "packtools.explorer": ["ExplorerModel", "View"],
+    "packtools.figures": ["TradeOffFigure", "export_figure", "trade_off_figure"],
     "packtools.metrics": ["METRICS", "Metric", "find_answer"],
     "packtools.ordering": [
         "ORDERINGS", "Ordering", "ascending_order", "descending_order", "lost_in_middle_order",
@@ -32,6 +34,8 @@ _HOME = {
         "Chunk", "ConflictAnnotation", "Decision", "PackedContext", "PackerConfig", "RequestContext", "Span",
     ],
     "packtools.stats": ["PairedDelta", "paired_bootstrap"],
+    "packtools.tradeoff": ["delta_table", "trade_off", "unpacked"],
+    "packtools.widgets": ["Explorer"],
     "packtools.text": ["differences", "normalise", "shingle_rule", "text_key"],
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from packtools import kernels
 from packtools.errors import PackerError, check_share
 from packtools.schema import Chunk
-from packtools.text import Shingles, differences, normalise, shingles, text_key
+from packtools.text import Shingles, differences, normalise, shingles
 
 __all__ = ["hash_dedup", "jaccard", "jaccard_dedup"]
 
@@ -119,8 +119,14 @@ def _no_content(chunk: Chunk) -> bool:
     return not chunk.text and chunk.content_ref is not None
 
 
-def exact_groups(texts: Sequence[str]) -> tuple[Longs, Longs]:
+def exact_groups(texts: Sequence[str], keys: Sequence[bytes]) -> tuple[Longs, Longs]:
     """Number texts by equality: by the normal form, and by that and `differences` together.
+
+    Parameters
+    ----------
+    texts : sequence of str
+    keys : sequence of bytes
+        The `text_key` of each.
 
     Returns
     -------
@@ -128,7 +134,7 @@ def exact_groups(texts: Sequence[str]) -> tuple[Longs, Longs]:
         Equal numbers are exact duplicates, without and with `protect_differences`.
     """
     number: dict[object, int] = {}
-    plain = np.array([number.setdefault(text_key(t), len(number)) for t in texts], dtype=np.int64)
+    plain = np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int64)
     guarded = plain.copy()
     shared = np.flatnonzero(np.bincount(plain, minlength=1)[plain] > 1) if len(plain) else []
     told_apart: dict[object, int] = {}
@@ -186,7 +192,7 @@ def similar_pairs(
     keys = [_pairs_in_groups(posted[light], owner[light], n_texts)]
     if not light.all():
         keys += _pairs_within_queries(posted[~light], owner[~light], n_texts, together)
-    candidates = np.unique(np.concatenate(keys))
+    candidates = kernels.distinct(np.concatenate(keys))
     first, second = np.divmod(candidates, max(n_texts, 1))
     return _verified(found, first, second, floor)
 
@@ -216,9 +222,9 @@ def _pairs_in_groups(group: Longs, member: Longs, base: int) -> Longs:
         keys.append(np.minimum(a, b) * base + np.maximum(a, b))
         held += len(alive)
         if held > STEP:
-            keys, held = [np.unique(np.concatenate(keys))], 0
+            keys, held = [kernels.distinct(np.concatenate(keys))], 0
         step += 1
-    found = np.unique(np.concatenate(keys))
+    found = kernels.distinct(np.concatenate(keys))
     return found[found // max(base, 1) != found % max(base, 1)]
 
 

@@ -178,13 +178,10 @@ def find_answers(
     """
     folded = [fold(t) for t in texts]
     at = np.full(passage.shape, -1, dtype=np.int32)
-    for query, given in enumerate(answers):
+    for query, (given, column) in enumerate(zip(answers, passage.T, strict=True)):
         wanted = folded_answers(given)
-        if not wanted:
-            continue
-        for rank, place in enumerate(passage[:, query].tolist()):
-            if place >= 0:
-                text = folded[place]
-                if any(a in text for a in wanted):
-                    at[rank, query] = _first(texts[place], text, wanted)
+        places = column.tolist()
+        for answer in wanted:
+            for rank in [r for r, place in enumerate(places) if place >= 0 and answer in folded[place]]:
+                at[rank, query] = _first(texts[places[rank]], folded[places[rank]], wanted)
     return at

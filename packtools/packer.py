@@ -15,7 +15,7 @@ from packtools.dedup import exact_groups, similar_pairs
 from packtools.errors import PackerError, check_count
 from packtools.ordering import get_ordering
 from packtools.schema import Chunk, ConflictAnnotation, Decision, PackedContext, PackerConfig, RequestContext, Span
-from packtools.text import differences, shingles
+from packtools.text import differences, shingles, text_key
 
 __all__ = ["ContextPacker"]
 
@@ -185,13 +185,13 @@ def _cells(chunks: list[Chunk], config: PackerConfig) -> plan.Candidates:
     with_text = np.array([bool(t.strip()) for t in texts], dtype=bool).reshape(n, 1)
     plain = guarded = np.full((n, 1), -1, dtype=np.int32)
     if config.deduplicates:
-        by_text, by_both = exact_groups(texts)
+        by_text, by_both = exact_groups(texts, [text_key(t) for t in texts])
         plain = kernels.keep_first(by_text.reshape(n, 1), with_text)
         guarded = kernels.keep_first(by_both.reshape(n, 1), with_text)
     near = NO_PAIRS
     if config.jaccard_threshold is not None:
         pairs = similar_pairs(shingles(texts), config.jaccard_threshold)
-        marks = {int(i): differences(texts[i]) for i in np.unique([pairs.first, pairs.second])}
+        marks = {int(i): differences(texts[i]) for i in kernels.distinct(np.concatenate([pairs.first, pairs.second]))}
         differs = [marks[int(a)] != marks[int(b)] for a, b in zip(pairs.first, pairs.second, strict=True)]
         near = kernels.NearPairs.build(
             np.zeros(len(differs)), pairs.first, pairs.second, pairs.jaccard, differs

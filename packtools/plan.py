@@ -83,7 +83,7 @@ def held_back(left: Survivors, config: PackerConfig) -> int:
     near = left.near
     both = near.differs & left.kept[near.upper, near.query] & left.kept[near.lower, near.query]
     cells = near.lower[both].astype(np.int64) * left.kept.shape[1] + near.query[both]
-    return len(np.unique(cells))
+    return len(kernels.distinct(cells))
 
 
 def fit(

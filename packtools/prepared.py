@@ -6,6 +6,7 @@ arrays, through the same `plan` that `ContextPacker` uses for one query.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -23,8 +24,8 @@ from packtools.packed import PackedRun
 from packtools.packer import ContextPacker
 from packtools.progress import progress
 from packtools.runs.model import Run
-from packtools.schema import Chunk, PackedContext, PackerConfig
-from packtools.text import differences, shingles
+from packtools.schema import PackedContext, PackerConfig
+from packtools.text import Shingles, compare, differences
 
 __all__ = ["PreparedRun", "prepare"]
 
@@ -92,6 +93,7 @@ class PreparedRun:
         self._sizes: dict[tuple[str, str | None], plan.Sizes] = {}
         self._left: dict[tuple[bool, float | None, bool], plan.Survivors] = {}
         self._full: dict[tuple[str, str | None], npt.NDArray[Any]] = {}
+        self._uncertain: dict[str | None, kernels.Bools] = {}
         self._recounts: dict[tuple[str, tuple[int, ...]], int] = {}
         self._n_tokens = self._count(self._texts)
         self._n_chars = np.array([len(t) for t in self._texts], dtype=np.int32)
@@ -115,8 +117,6 @@ class PreparedRun:
         shape = (int(rank.max(initial=-1)) + 1, len(self.qids))
         self.passage = np.full(shape, -1, dtype=np.int32)
         self.passage[rank, query] = number[docid]
-        self._row = np.full(shape, -1, dtype=np.int32)
-        self._row[rank, query] = np.arange(len(frame))
         self.docids: list[str] = list(docids[row >= 0])
         self._texts: list[str] = self.run.passages["text"].to_numpy()[row[row >= 0]].tolist()
 
@@ -133,17 +133,18 @@ class PreparedRun:
         texts, there = self._texts, self.passage >= 0
         empty_text = np.array([not t.strip() for t in texts], dtype=bool)
         empty = there & empty_text[self.passage] if len(texts) else there
-        by_text, by_both = exact_groups(texts)
+        found = compare(texts)
+        by_text, by_both = exact_groups(texts, found.keys)
         some = there & ~empty
         plain = kernels.keep_first(by_text[self.passage], some) if len(texts) else self.passage
         guarded = kernels.keep_first(by_both[self.passage], some) if len(texts) else self.passage
-        return plan.Candidates(there, empty, plain, guarded, self._find_pairs(there))
+        return plan.Candidates(there, empty, plain, guarded, self._find_pairs(there, found.shingles))
 
-    def _find_pairs(self, there: kernels.Bools) -> kernels.NearPairs:
+    def _find_pairs(self, there: kernels.Bools, cut: Shingles) -> kernels.NearPairs:
         rank, query = np.nonzero(there)
         passage = self.passage[rank, query].astype(np.int64)
-        pairs = similar_pairs(shingles(self._texts), self.min_jaccard, (query, passage))
-        involved = np.unique(np.concatenate([pairs.first, pairs.second]))
+        pairs = similar_pairs(cut, self.min_jaccard, (query, passage))
+        involved = kernels.distinct(np.concatenate([pairs.first, pairs.second]))
         marks = {int(i): differences(self._texts[i]) for i in involved}
         unlike = [marks[int(a)] != marks[int(b)] for a, b in zip(pairs.first, pairs.second, strict=True)]
         return _retrieved_together(rank, query, passage, len(self._texts), pairs, np.array(unlike, dtype=bool))
@@ -170,6 +171,16 @@ class PreparedRun:
             return None
         wanted = list(progress(self.run.answers, "find answers", len(self.qids)))
         return metrics.find_answers(self._texts, self.passage, wanted)
+
+    def with_counter(self, counter: str | TokenCounter) -> PreparedRun:
+        """Give the same run counted by another counter; nothing is compared again."""
+        other = copy.copy(self)
+        other.counter = counter_for(counter)
+        other._sizes, other._full, other._recounts, other._uncertain = {}, {}, {}, {}
+        other._n_tokens = other._count(self._texts)
+        for unit, separator in self._sizes:
+            other.sizes(unit, separator)
+        return other
 
     # --- sizes ------------------------------------------------------------------------------
 
@@ -200,16 +211,19 @@ class PreparedRun:
     def uncertain(self, separator: str | None) -> kernels.Bools:
         """Mark the passages before which counts don't add up, so that text must be counted again.
 
-        None where the counter promises nothing, or where the passage starts with white space or
-        "/", the two cases in which tokens may merge across the separator.
+        All of them where the counter promises nothing; else those that start with white space or
+        "/", where tokens may merge across the separator.
         """
-        if separator is None:
-            return np.zeros(len(self._texts), dtype=bool)
-        if not additive(self.counter, separator):
-            return np.ones(len(self._texts), dtype=bool)
-        if self.counter.name == "chars":
-            return np.zeros(len(self._texts), dtype=bool)
-        return np.array([t[:1].isspace() or t[:1] == "/" for t in self._texts], dtype=bool)
+        if separator not in self._uncertain:
+            n = len(self._texts)
+            if separator is None or self.counter.name == "chars":
+                found = np.zeros(n, dtype=bool)
+            elif not additive(self.counter, separator):
+                found = np.ones(n, dtype=bool)
+            else:
+                found = np.array([t[:1].isspace() or t[:1] == "/" for t in self._texts], dtype=bool)
+            self._uncertain[separator] = found
+        return self._uncertain[separator]
 
     def recount(self, separator: str, passages: Sequence[int]) -> int:
         """Count a rendered text; remembered."""
@@ -275,40 +289,15 @@ class PreparedRun:
 
     # --- looking closer ---------------------------------------------------------------------
 
-    def text(self, passage: int) -> str:
-        """Give the text of a passage by its number."""
-        return self._texts[passage]
-
     def query_number(self, qid: str) -> int:
         """Give the column of a query, or one error that names a near id."""
         if qid not in self.run.queries.index:
             unknown(SettingError, "query", "qid", qid, self.qids[:20], "See run.queries.")
         return int(self.run.queries.index.get_loc(qid))
 
-    def chunks(self, qid: str) -> list[Chunk]:
-        """Give the candidates of a query as chunks, best first; those without text are left out.
-
-        Scores that are not finite become the score above them, so that the order stays.
-        """
-        column = self.passage[:, self.query_number(qid)]
-        rows = self._row[:, self.query_number(qid)]
-        titles = self.run.passages["title"]
-        scores = self.run.candidates["score"].to_numpy()
-        finite = scores[rows[rows >= 0]]
-        last = float(finite[np.isfinite(finite)].max(initial=0.0))
-        out = []
-        for place, row in zip(column, rows, strict=True):
-            score = float(scores[row]) if row >= 0 else np.nan
-            last = min(score, last) if np.isfinite(score) else last
-            if place >= 0:
-                docid = self.docids[place]
-                title = titles.at[docid] if len(titles) else ""
-                out.append(Chunk(docid, self._texts[place], last, metadata={"title": title} if title else {}))
-        return out
-
     def context(self, qid: str, config: PackerConfig) -> PackedContext:
         """Pack one query and show everything about it: text, spans, every decision, conflicts."""
-        return ContextPacker(config, self.counter).pack_sync(None, self.chunks(qid))
+        return ContextPacker(config, self.counter).pack_sync(None, self.run.chunks(qid))
 
     def decisions(self, packed: PackedRun) -> pd.DataFrame:
         """Say of every candidate of every query what became of it."""

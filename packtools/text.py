@@ -20,6 +20,8 @@ import numpy.typing as npt
 
 __all__ = ["differences", "normalise", "shingle_rule", "text_key"]
 
+BLOCK = 4096
+"""Texts hashed at a time; bounds the memory of `compare`."""
 WORD_SHINGLE = 5
 CHAR_SHINGLE = 3
 
@@ -77,8 +79,12 @@ def text_key(text: str) -> bytes:
 
     A text without letters or digits (its normal form is empty) is equal only to itself.
     """
-    normal = normalise(text)
-    return hashlib.sha256((normal or "\0" + text).encode("utf-8", "surrogatepass")).digest()
+    return _key(text, _words(text))
+
+
+def _key(text: str, words: list[str]) -> bytes:
+    normal = " ".join(words) or "\0" + text
+    return hashlib.sha256(normal.encode("utf-8", "surrogatepass")).digest()
 
 
 # --- shingles -----------------------------------------------------------------------------------
@@ -132,7 +138,7 @@ class Shingles:
         return np.diff(self.start)
 
 
-def _mix(hashed: npt.NDArray[np.uint64], units: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def _mix(hashed: npt.NDArray[np.uint64], units: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint64]:
     """Fold one more unit into running 64-bit hashes (the splitmix64 finaliser)."""
     h = (hashed ^ units) * np.uint64(0x9E3779B97F4A7C15)
     h ^= h >> np.uint64(30)
@@ -141,8 +147,54 @@ def _mix(hashed: npt.NDArray[np.uint64], units: npt.NDArray[np.uint64]) -> npt.N
     return h
 
 
+@dataclass(frozen=True)
+class Compared:
+    """Hold what is needed to compare texts: the key of each, and its shingles."""
+
+    keys: list[bytes]
+    shingles: Shingles
+
+
+def shingles(texts: Sequence[str]) -> Shingles:
+    """Cut many texts into shingles: see `compare`."""
+    return compare(texts).shingles
+
+
+def compare(texts: Sequence[str]) -> Compared:
+    """Take the normal form of many texts once, for exact and for near-duplicates.
+
+    Each text gives its key (see `text_key`) and its distinct runs of 5 words (3 characters: see
+    `shingle_rule`) of the normal form; a shorter text is one shingle; a text with an empty normal
+    form has none. Shingles are told apart by a 64-bit hash of exact word numbers.
+    """
+    numbers: defaultdict[str, int] = defaultdict(itertools.count(1).__next__)
+    keys: list[bytes] = []
+    hashed: list[npt.NDArray[np.uint64]] = []
+    owner: list[npt.NDArray[np.int32]] = []
+    for begin in range(0, len(texts), BLOCK):
+        block = texts[begin : begin + BLOCK]
+        units: list[npt.NDArray[np.uint32]] = []
+        length = np.zeros(len(block), dtype=np.int64)
+        width = np.full(len(block), WORD_SHINGLE, dtype=np.int64)
+        for i, text in enumerate(block):
+            words = _words(text)
+            keys.append(_key(text, words))
+            if not text.isascii() and _spaceless(" ".join(words)):
+                words, width[i] = list("".join(words)), CHAR_SHINGLE
+            length[i] = len(words)
+            units.append(np.fromiter(map(numbers.__getitem__, words), np.uint32, len(words)))
+        found, of = _hash_shingles(np.concatenate(units), length, width)
+        hashed.append(found)
+        owner.append((of + begin).astype(np.int32))
+    if not hashed:
+        empty = np.zeros(0, np.int64)
+        return Compared(keys, Shingles(np.zeros(1, np.int64), empty, empty))
+    del numbers
+    return Compared(keys, _rarest_first(np.concatenate(hashed), np.concatenate(owner), len(texts)))
+
+
 def _hash_shingles(
-    units: npt.NDArray[np.uint64], length: npt.NDArray[np.int64], width: npt.NDArray[np.int64]
+    units: npt.NDArray[np.uint32], length: npt.NDArray[np.int64], width: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
     """Hash each run of `width` units within its text; give the hashes and their text numbers."""
     begin = np.cumsum(length) - length
@@ -162,42 +214,35 @@ def _hash_shingles(
     return hashed, owner
 
 
-def shingles(texts: Sequence[str]) -> Shingles:
-    """Cut many texts into shingles, all at once.
-
-    Each text gives its distinct runs of 5 words (3 characters: see `shingle_rule`) of the normal
-    form; a shorter text is one shingle; a text with an empty normal form has none. Shingles are
-    told apart by a 64-bit hash of exact word numbers.
-    """
-    numbers: defaultdict[str, int] = defaultdict(itertools.count(1).__next__)
-    units: list[npt.NDArray[np.uint64]] = []
-    length = np.zeros(len(texts), dtype=np.int64)
-    width = np.full(len(texts), WORD_SHINGLE, dtype=np.int64)
-    for i, text in enumerate(texts):
-        words = _words(text)
-        if not text.isascii() and _spaceless(" ".join(words)):
-            words, width[i] = list("".join(words)), CHAR_SHINGLE
-        length[i] = len(words)
-        units.append(np.fromiter(map(numbers.__getitem__, words), np.uint64, len(words)))
-    flat = np.concatenate(units) if units else np.zeros(0, np.uint64)
-    del units, numbers
-    hashed, owner = _hash_shingles(flat, length, width)
-    return _rarest_first(hashed, owner, len(texts))
-
-
 def _rarest_first(
-    hashed: npt.NDArray[np.uint64], owner: npt.NDArray[np.int64], n_texts: int
+    hashed: npt.NDArray[np.uint64], owner: npt.NDArray[np.int32], n_texts: int
 ) -> Shingles:
     """Number the shingles by how few texts have them, and sort each text's by that number."""
-    distinct, number = np.unique(hashed, return_inverse=True)
-    n = max(len(distinct), 1)
-    pairs = np.unique(owner * n + number)
-    owner, number = np.divmod(pairs, n)
-    n_texts_with = np.bincount(number, minlength=len(distinct))
+    order = np.argsort(hashed)
+    fresh = np.ones(len(order), dtype=bool)
+    ordered = hashed[order]
+    np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
+    del hashed, ordered
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = np.cumsum(fresh) - 1
+    n = max(int(fresh.sum()), 1)
+    del order, fresh
+    number += owner.astype(np.int64) * n
+    number.sort()
+    once = np.ones(len(number), dtype=bool)  # a shingle that a text repeats counts once
+    np.not_equal(number[1:], number[:-1], out=once[1:])
+    number = number[once]
+    owner = (number // n).astype(np.int32)
+    number -= owner.astype(np.int64) * n
+    n_texts_with = np.bincount(number, minlength=n if len(number) else 0)
     by_rarity = np.argsort(n_texts_with, kind="stable")
-    rank = np.empty(len(distinct), dtype=np.int64)
-    rank[by_rarity] = np.arange(len(distinct))
-    ids = np.sort(owner * n + rank[number]) - owner * n
+    rank = np.empty(len(by_rarity), dtype=np.int64)
+    rank[by_rarity] = np.arange(len(by_rarity))
+    ids = rank[number]
+    del number, rank
+    ids += owner.astype(np.int64) * n
+    ids.sort()
+    ids -= owner.astype(np.int64) * n
     start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n_texts))])
     return Shingles(start.astype(np.int64), ids, n_texts_with[by_rarity].astype(np.int64))
 
@@ -215,18 +260,19 @@ _NUMBER_WORDS = (
     "sixth seventh eighth ninth tenth once twice double triple"
 )
 _NEGATIONS = (
-    "not no never none nor neither without cannot nobody nothing nowhere non un "
+    "not no never none nor neither without cannot nobody nothing nowhere non "
     "ne pas jamais aucun sans nicht kein keine keinen ohne nie nunca sin não nem sem не нет без "
     "لا ليس لم لن غير बिना नहीं न"
 )
 _SIGNS = "[\u2212\u2013-]"
-_DIFFERENCE = re.compile(
+_NUMBERS = re.compile(
     rf"(?<![\w.]){_SIGNS}?\d+(?:[.,:/]\d+|[\u2212\u2013-]\d+)*(?:\s?[%‰°])?"
-    rf"|\d+(?:[.,:/]\d+)*(?:\s?[%‰°])?"
-    r"|\b\w+n['’]t\b"
-    rf"|\b(?:{'|'.join((_MONTHS + ' ' + _NUMBER_WORDS + ' ' + _NEGATIONS).split())})\b"
-    "|[不没沒無无非未ない]|[一二三四五六七八九十百千万萬億亿零〇]"
+    r"|\d+(?:[.,:/]\d+)*(?:\s?[%‰°])?"
 )
+_TELLING = frozenset((_MONTHS + " " + _NUMBER_WORDS + " " + _NEGATIONS).split())
+_MARKS = "\u0300-\u036f\u064b-\u0652\u0900-\u0903\u093a-\u094f"
+_WORD = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{_MARKS}])*(?:['’]t\b)?")
+_TELLING_CHARACTER = re.compile("[不没沒無无非未ない一二三四五六七八九十百千万萬億亿零〇]")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 
@@ -247,8 +293,12 @@ def differences(text: str) -> tuple[str, ...]:
     False
     """
     folded = unicodedata.normalize("NFKC", text).lower() if not text.isascii() else text.lower()
-    found = (m.group().replace(" ", "").replace("\u2212", "-") for m in _DIFFERENCE.finditer(folded))
-    return tuple(sorted(_THOUSANDS.sub("", item) for item in found))
+    found = [w for w in _WORD.findall(folded) if w in _TELLING or w[-2:] in ("'t", "’t")]
+    numbers = [n.replace(" ", "").replace("\u2212", "-") for n in _NUMBERS.findall(folded)]
+    found += [_THOUSANDS.sub("", n) if "," in n else n for n in numbers]
+    if not text.isascii():
+        found += _TELLING_CHARACTER.findall(folded)
+    return tuple(sorted(found))
 
 
 # --- answers in a context -----------------------------------------------------------------------

@@ -25,7 +25,7 @@ def assert_same(prepared, config, qids):
     packer = pt.ContextPacker(config, prepared.counter)
     table = {qid: rows for qid, rows in packed.decisions.groupby("qid", observed=True)}
     for qid in qids:
-        one = packer.pack_sync(None, prepared.chunks(qid))
+        one = packer.pack_sync(None, prepared.run.chunks(qid))
         assert packed.kept(qid) == [c.id for c in one.chunks], (qid, config)
         column = "n_tokens" if config.unit == "tokens" else "n_chars"
         assert packed.per_query.at[qid, column] == one.n_used, (qid, config)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from packtools.errors import RunFormatError, fail, shown
-from packtools.schema import CANDIDATE_COLUMNS, QREL_COLUMNS
+from packtools.errors import RunFormatError, SettingError, fail, shown, unknown
+from packtools.schema import CANDIDATE_COLUMNS, QREL_COLUMNS, Chunk
 
 SAMPLE_IDS = 5
 
@@ -189,6 +188,37 @@ class Run:
         """Largest number of candidates of one query."""
         return int(self.candidates["rank"].max()) if len(self.candidates) else 0
 
+    def chunks(self, qid: str) -> list[Chunk]:
+        """Give the candidates of a query as chunks, best first; those without text are left out.
+
+        A score that is not finite becomes the score above it, so that sorting keeps the order.
+
+        Parameters
+        ----------
+        qid : str
+
+        Raises
+        ------
+        SettingError
+            If the run has no such query.
+        """
+        if qid not in self.queries.index:
+            unknown(SettingError, "chunks", "qid", qid, list(self.queries.index[:20]), "See run.queries.")
+        codes = self.candidates["qid"].cat.codes.to_numpy()
+        start, end = np.searchsorted(codes, self.queries.index.get_loc(qid) + np.array([0, 1]))
+        rows = self.candidates.iloc[start:end]
+        place = self.passages.index.get_indexer(rows["docid"].astype(object))
+        texts, titles = self.passages["text"].to_numpy(), self.passages["title"].to_numpy()
+        scores = rows["score"].to_numpy()
+        last = float(scores[np.isfinite(scores)].max(initial=-np.inf))
+        last = last if np.isfinite(last) else 0.0
+        out = []
+        for docid, score, at in zip(rows["docid"], scores, place, strict=True):
+            last = min(float(score), last) if np.isfinite(score) else last
+            if at >= 0:
+                out.append(Chunk(docid, texts[at], last, metadata={"title": titles[at]} if titles[at] else {}))
+        return out
+
     def __repr__(self) -> str:
         return (
             f"Run({self.name!r}: {self.n_queries:,} queries × up to {self.depth} passages, "
@@ -243,8 +273,10 @@ def _ordered(
 
 
 def _categorical(values: pd.Series[Any]) -> pd.Categorical:
+    """Number ids; the categories are plain Python strings, whatever string type pandas prefers."""
     if isinstance(values.dtype, pd.CategoricalDtype):
-        return values.cat.remove_unused_categories().array  # type: ignore[return-value]
+        used = values.cat.remove_unused_categories().cat
+        return pd.Categorical.from_codes(used.codes, _index(used.categories, "id"))
     codes, found = pd.factorize(np.array([str(v) for v in values], dtype=object))
     return pd.Categorical.from_codes(codes, _index(found, "id"))
 
@@ -262,8 +294,10 @@ def _join_report(candidates: pd.DataFrame, passages: pd.DataFrame, report: LoadR
             f"collection: {ours}. Give the collection that the run was made from."
         )
     report.joined(f"passage text for {int(has.sum()):,} of {n:,} candidates ({has.mean():.0%})")
-    with_text = candidates["qid"].cat.codes[has].unique()
-    bare = [q for i, q in enumerate(candidates["qid"].cat.categories) if i not in set(with_text)]
+    qids = candidates["qid"].cat
+    told = np.zeros(len(qids.categories), dtype=bool)
+    told[qids.codes.to_numpy()[has]] = True
+    bare = list(qids.categories[~told])
     if bare:
         listed = ", ".join(bare[:SAMPLE_IDS])
         report.joined(f"{len(bare):,} queries have no passage text at all, such as {listed}")
@@ -282,8 +316,3 @@ def _qrel_frame(qrels: pd.DataFrame, qids: list[str], report: LoadReport) -> pd.
         listed = ", ".join(absent[:SAMPLE_IDS])
         report.joined(f"{len(absent):,} judged queries are not in the run, such as {listed}")
     return qrels.reset_index(drop=True)
-
-
-def short(path: Path) -> str:
-    """Name a file in a report: its name, without the folder."""
-    return path.name

@@ -1,0 +1,220 @@
+"""Tables to matplotlib figures, and their export; screen and paper are the same code.
+
+Object-oriented matplotlib only, never pyplot. A figure is laid out once and then updated.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from packtools import metrics
+from packtools.errors import SettingError, unknown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["TradeOffFigure", "export_figure", "trade_off_figure"]
+
+# Okabe, Ito (2008), Color Universal Design.
+STRONG, MUTED, GREY, INK = "#D55E00", "#0072B2", "#767676", "#222222"
+WIDTHS = {"page": 6.9, "column": 3.3}
+FORMATS = ("png", "svg", "pdf")
+STYLE: dict[str, Any] = {
+    "font.family": ["DejaVu Sans"],
+    "svg.fonttype": "none",
+    "svg.hashsalt": "packtools",
+    "pdf.fonttype": 42,
+}
+
+
+class TradeOffFigure:
+    """Draw quality against cost: the budget curve, the baseline and this setting.
+
+    Parameters
+    ----------
+    quality : str, default "answer_retention"
+        The metric on the vertical axis.
+    width : {"page", "column"}, default "page"
+    dpi : int, default 110
+        Of the picture on screen.
+    """
+
+    def __init__(self, quality: str = "answer_retention", width: str = "page", dpi: int = 110) -> None:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+
+        if width not in WIDTHS:
+            unknown(SettingError, "TradeOffFigure", "width", width, WIDTHS)
+        self.metric = metrics.get_metric(quality)
+        inches = WIDTHS[width]
+        self._small = 7.0 if width == "column" else 8.0
+        with rc_context(STYLE):
+            self.figure: Figure = Figure(figsize=(inches, inches * 0.58), dpi=dpi, facecolor="white")
+            self._axes = self.figure.add_axes((0.12, 0.245, 0.85, 0.565))
+            self._build()
+
+    def _build(self) -> None:
+        ax, small = self._axes, self._small
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+        for side in ("left", "bottom"):
+            ax.spines[side].set_color("#BBBBBB")
+        ax.grid(True, color="#E8E8E8", linewidth=0.8)
+        ax.set_axisbelow(True)
+        ax.tick_params(labelsize=small, colors=INK, length=3)
+        ax.set_xscale("log")
+        ax.set_ylabel(_axis_words(self.metric), fontsize=small + 1, color=INK)
+        (self._curve,) = ax.plot([], [], color=MUTED, marker="s", markersize=3.5, linewidth=1.4)
+        self._band = ax.fill_between([], [], [], color=MUTED, alpha=0.15, linewidth=0)
+        (self._base,) = ax.plot([], [], color=GREY, marker="o", markersize=9, linestyle="", markerfacecolor="white",
+                                markeredgewidth=1.8)
+        (self._bar,) = ax.plot([], [], color=STRONG, linewidth=2.2, solid_capstyle="butt")
+        (self._here,) = ax.plot([], [], color=STRONG, marker="D", markersize=9, linestyle="")
+        label = {"fontsize": small, "xycoords": "data", "textcoords": "offset points"}
+        self._base_label = ax.annotate("", (1, 0), (0, 9), ha="right", va="bottom", color=GREY, **label)
+        self._here_label = ax.annotate("", (1, 0), (9, -8), ha="left", va="top", color=STRONG, weight="bold", **label)
+        self._title = self.figure.text(0.012, 0.965, "", fontsize=small + 3, color=INK, weight="bold", va="top")
+        self._subtitle = self.figure.text(0.012, 0.885, "", fontsize=small + 0.5, color=INK, va="top")
+        self._caption = self.figure.text(0.012, 0.02, "", fontsize=small - 1, color=GREY, va="bottom")
+
+    def update(
+        self, curve: pd.DataFrame, here: Mapping[str, float], title: str, subtitle: str, caption: str
+    ) -> None:
+        """Show another setting.
+
+        Parameters
+        ----------
+        curve : DataFrame
+            As `trade_off` gives it: the baseline first, then one row a budget.
+        here : mapping
+            n_tokens, quality, ci_low, ci_high: the setting marked, with its interval.
+        title, subtitle, caption : str
+        """
+        name = self.metric.name
+        scale = 100.0 if self.metric.unit == "share" else 1.0
+        base, line = curve.iloc[0], curve.iloc[1:]
+        x = line["n_tokens"].to_numpy(float)
+        order = np.argsort(x, kind="stable")
+        y = line[name].to_numpy(float) * scale
+        zero = float(base[name]) * scale
+        low, high = ((zero + line[f"{name}_ci_{end}"].to_numpy(float) * scale) for end in ("low", "high"))
+        self._curve.set_data(x[order], y[order])
+        self._band.set_data(x[order], low[order], high[order])
+        self._base.set_data([base["n_tokens"]], [zero])
+        self._here.set_data([here["n_tokens"]], [here["quality"] * scale])
+        ends = [zero + here["ci_low"] * scale, zero + here["ci_high"] * scale]
+        self._bar.set_data([here["n_tokens"]] * 2, ends)
+        self._limits(np.array([*x, base["n_tokens"], here["n_tokens"]]), np.array([*y, *low, *high, zero, *ends]))
+        _place(self._base_label, base["n_tokens"], zero, f"everything: {base['n_tokens']:,.0f} tokens")
+        _place(self._here_label, here["n_tokens"], here["quality"] * scale, f"this setting: {here['n_tokens']:,.0f}")
+        near_edge = here["n_tokens"] > 0.6 * self._axes.get_xlim()[1]
+        self._here_label.set_horizontalalignment("right" if near_edge else "left")
+        self._here_label.set_position((-9 if near_edge else 9, -8))
+        self._title.set_text(title)
+        self._subtitle.set_text(subtitle)
+        self._caption.set_text(caption)
+
+    def _limits(self, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> None:
+        from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+        ax = self._axes
+        x, y = x[np.isfinite(x) & (x > 0)], y[np.isfinite(y)]
+        left, right = (x.min() / 1.25, x.max() * 1.35) if len(x) else (1.0, 10.0)
+        ax.set_xlim(left, right)
+        ticks = [t for t in _round_ticks(left, right) if left <= t <= right]
+        ax.xaxis.set_major_locator(FixedLocator(ticks))
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.0f}"))
+        ax.set_xlabel("tokens per query, mean (log scale)", fontsize=self._small + 1, color=INK)
+        bottom, top = (y.min(), y.max()) if len(y) else (0.0, 1.0)
+        pad = max((top - bottom) * 0.18, 2.0 if self.metric.unit == "share" else 0.5)
+        ax.set_ylim(bottom - pad, top + pad)
+        unit = " %" if self.metric.unit == "share" else ""
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.0f}{unit}" if v <= 100 or not unit else ""))
+
+    def png(self) -> bytes:
+        """Render for the screen."""
+        from matplotlib import rc_context
+
+        buffer = io.BytesIO()
+        with rc_context(STYLE):
+            self.figure.savefig(buffer, format="png", metadata={"Software": None})
+        return buffer.getvalue()
+
+
+def trade_off_figure(
+    curve: pd.DataFrame, here: Mapping[str, float], *, quality: str = "answer_retention", title: str,
+    subtitle: str = "", caption: str = "", width: str = "page",
+) -> Figure:
+    """Draw a trade-off once: see `TradeOffFigure.update` for the parameters."""
+    drawn = TradeOffFigure(quality, width)
+    drawn.update(curve, here, title, subtitle, caption)
+    return drawn.figure
+
+
+def export_figure(
+    figure: Figure, stem: str | Path, *, settings: Mapping[str, Any], formats: tuple[str, ...] = FORMATS, dpi: int = 300
+) -> list[Path]:
+    """Write a figure as files that are byte-identical on repeat, with its settings inside.
+
+    Parameters
+    ----------
+    figure : Figure
+    stem : path
+        Path without suffix.
+    settings : mapping
+        Plain values; written into the file's description.
+    formats : tuple of {"png", "svg", "pdf"}
+    dpi : int, default 300
+
+    Returns
+    -------
+    list of Path
+    """
+    from matplotlib import rc_context
+
+    text = json.dumps(settings, ensure_ascii=True, sort_keys=True)
+    metadata: dict[str, dict[str, Any]] = {
+        "png": {"Software": None, "Description": text},
+        "svg": {"Date": None, "Description": text},
+        "pdf": {"CreationDate": None, "Subject": text},
+    }
+    stem = Path(stem)
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    paths = []
+    with rc_context(STYLE):
+        for kind in formats:
+            if kind not in metadata:
+                unknown(SettingError, "export_figure", "format", kind, metadata)
+            path = stem.with_name(f"{stem.name}.{kind}")
+            figure.savefig(path, format=kind, dpi=dpi, metadata=metadata[kind])
+            paths.append(path)
+    return paths
+
+
+def _place(label: Any, x: float, y: float, text: str) -> None:
+    """Write a label beside its point; nothing where there is no point."""
+    label.set_visible(bool(np.isfinite(x) and np.isfinite(y) and x > 0))
+    if label.get_visible():
+        label.xy = (x, y)
+        label.set_text(text)
+
+
+def _axis_words(metric: metrics.Metric) -> str:
+    return f"{metric.words}, % of queries" if metric.name == "answer_retention" else (
+        f"{metric.words}, mean %" if metric.unit == "share" else f"{metric.words} per query, mean"
+    )
+
+
+def _round_ticks(left: float, right: float) -> list[float]:
+    """1, 2, 5 times powers of ten; fewer when the range is wide."""
+    powers = range(int(np.floor(np.log10(left))), int(np.ceil(np.log10(right))) + 1)
+    steps = (1, 2, 5) if right / left < 300 else (1,)
+    return [s * 10.0**p for p in powers for s in steps]

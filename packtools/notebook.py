@@ -1,0 +1,92 @@
+"""Write a notebook that explores a run, and open JupyterLab on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from packtools.errors import SettingError
+
+__all__ = ["open_lab", "write_notebook"]
+
+
+def write_notebook(path: Path, runs: list[str], name: str) -> Path:
+    """Write a notebook of three cells: load, explore, and a figure that stays without a kernel.
+
+    Parameters
+    ----------
+    path : Path
+    runs : list of str
+        Paths for `load_run`; empty for the sample run.
+    name : str
+        Of the run, for the title.
+
+    Raises
+    ------
+    SettingError
+        If the path does not end in .ipynb, or a file there was not written by this command.
+    """
+    if path.suffix != ".ipynb":
+        raise SettingError(f"packtools explore: '--notebook' must end in .ipynb; got {str(path)!r}.")
+    if path.exists() and "packtools_explore" not in path.read_text("utf-8", errors="replace"):
+        raise SettingError(
+            f"packtools explore: {str(path)!r} exists and is not a notebook of this command. Give another --notebook."
+        )
+    source = "load_sample()" if not runs else f"load_run({json.dumps(runs[0] if len(runs) == 1 else runs, ensure_ascii=False)})"
+    cells = [
+        _markdown(f"# What does packing {name} cost?\n\nMove the controls; the figure and the numbers follow."),
+        _code(f"import packtools as pt\n\nrun = pt.{source}\nrun"),
+        _code("explorer = pt.Explorer(run)\nexplorer"),
+        _markdown("The state of the panel as a picture that stays when the kernel is gone."),
+        _code("explorer.view.figure()"),
+    ]
+    for number, cell in enumerate(cells):
+        cell["id"] = f"explore-{number}"
+    book = {
+        "cells": cells,
+        "metadata": {
+            "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+            "packtools_explore": True,
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(book, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    return path
+
+
+def _markdown(text: str) -> dict[str, object]:
+    return {"cell_type": "markdown", "metadata": {}, "source": text}
+
+
+def _code(text: str) -> dict[str, object]:
+    return {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": text}
+
+
+def lab_command(path: Path, browser: bool = True) -> list[str]:
+    """Give the command that opens JupyterLab on a notebook: loopback only, with a token.
+
+    Root is allowed only where the user is root; nothing is asked of the network.
+    """
+    root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    return [
+        sys.executable, "-m", "jupyterlab", str(path), "--ServerApp.ip=127.0.0.1",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--LabApp.news_url=",
+        *root, *([] if browser else ["--no-browser"]),
+    ]
+
+
+def open_lab(path: Path, browser: bool = True) -> int:
+    """Run JupyterLab on a notebook until it is stopped; give its exit code."""
+    try:
+        return subprocess.call(lab_command(path, browser))
+    except KeyboardInterrupt:
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(open_lab(Path(sys.argv[1]), browser="--no-browser" not in sys.argv[2:]))

@@ -1,0 +1,125 @@
+"""Cost against quality: settings compared with the unpacked baseline, query by query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from packtools import metrics, stats
+from packtools.packed import PackedRun
+from packtools.prepared import PreparedRun
+from packtools.schema import PackerConfig
+
+__all__ = ["delta_table", "trade_off", "unpacked"]
+
+SHOWN = PackerConfig(separator="\n\n", detect_conflicts=False)
+"""Where the panel, the demo and the notebooks start: what they show is what is paid."""
+
+
+def unpacked(config: PackerConfig) -> PackerConfig:
+    """Give the baseline of a setting: every candidate, as retrieved, rendered the same way."""
+    return PackerConfig(
+        budget=None, unit=config.unit, deduplicate=False, order="descending", separator=config.separator,
+        detect_conflicts=False,
+    )
+
+
+def available(prepared: PreparedRun, kind: str | None = None) -> list[str]:
+    """Name the metrics that a run can give."""
+    chosen = (m for m in metrics.METRICS.values() if kind is None or m.kind == kind)
+    return [m.name for m in chosen if m.name not in prepared.unavailable]
+
+
+def delta_table(baseline: PackedRun, candidate: PackedRun, *, rng: int = 0) -> pd.DataFrame:
+    """Compare two settings of one run, metric by metric.
+
+    Parameters
+    ----------
+    baseline, candidate : PackedRun
+    rng : int, default 0
+        Seed of the bootstrap.
+
+    Returns
+    -------
+    DataFrame, index metric
+        Columns baseline, candidate, delta, ci_low, ci_high (means over the queries scored on both
+        sides, and the 95 % paired bootstrap interval of the difference), n, N, unit.
+    """
+    rows = {}
+    for name in candidate.per_query.columns:
+        d = stats.paired_bootstrap(baseline.per_query[name], candidate.per_query[name], rng=rng)
+        rows[name] = {
+            "baseline": d.baseline, "candidate": d.candidate, "delta": d.delta, "ci_low": d.low,
+            "ci_high": d.high, "n": d.n, "N": len(candidate.per_query), "unit": metrics.METRICS[name].unit,
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("metric")
+
+
+def trade_off(
+    prepared: PreparedRun, config: PackerConfig, budgets: Sequence[int], *, rng: int = 0
+) -> pd.DataFrame:
+    """Tabulate cost and quality of one setting under several budgets, the baseline first.
+
+    Parameters
+    ----------
+    prepared : PreparedRun
+    config : PackerConfig
+        Its own budget is not used.
+    budgets : sequence of int
+        In the unit of `config`.
+    rng : int, default 0
+
+    Returns
+    -------
+    DataFrame, index setting ("everything", then one a budget)
+        Columns budget, n_tokens, compression_ratio (means), N; then for each quality metric that
+        the run can give: its mean, and with the suffixes _delta, _ci_low, _ci_high the paired
+        difference to the baseline, and _n, the queries scored.
+
+    Examples
+    --------
+    >>> from packtools import load_sample, prepare
+    >>> table = trade_off(prepare(load_sample(), counter="chars"), SHOWN, [4000, 8000])
+    >>> table.index.tolist()
+    ['everything', '4,000', '8,000']
+    """
+    base = prepared.evaluate(unpacked(config))
+    runs = [base, *prepared.evaluate_budgets(config, list(budgets))]
+    names = ["everything", *(f"{b:,}" for b in budgets)]
+    quality = available(prepared, "retention") or ["n_chunks"]
+    rows = []
+    for packed in runs:
+        means = packed.per_query[["n_tokens", "compression_ratio"]].mean()
+        row: dict[str, float | int | None] = {
+            "budget": packed.config.budget, "n_tokens": means["n_tokens"],
+            "compression_ratio": means["compression_ratio"], "N": len(packed.per_query),
+        }
+        for name in quality:
+            d = stats.paired_bootstrap(base.per_query[name], packed.per_query[name], rng=rng)
+            row |= {
+                name: packed.per_query[name].mean(), f"{name}_delta": d.delta, f"{name}_ci_low": d.low,
+                f"{name}_ci_high": d.high, f"{name}_n": int(packed.per_query[name].notna().sum()),
+            }
+        rows.append(row)
+    table = pd.DataFrame(rows, index=pd.Index(names, name="setting"))
+    table["budget"] = table["budget"].astype("Int64")
+    return table
+
+
+def ladder(prepared: PreparedRun, config: PackerConfig, steps: int = 16) -> list[int]:
+    """Choose round budgets, evenly spaced on a log scale, up to the largest full context."""
+    full = prepared.full(config.unit, config.separator)
+    most = max(int(full.max(initial=1)), 2)
+    least = max(most // 32, 1)
+    spaced = np.geomspace(least, most, steps)
+    return sorted({config.reserve + round_budget(v) for v in spaced})
+
+
+def round_budget(value: float) -> int:
+    """Round to two digits and a half: 137 → 135, 1,234 → 1,250, 87 → 87."""
+    if value < 100:
+        return max(round(value), 1)
+    step = 10 ** (len(str(int(value))) - 2) // 2
+    return max(round(value / step) * step, 1)

@@ -1,0 +1,333 @@
+"""The panel: ipywidgets that show an `ExplorerModel` and nothing more.
+
+One persistent figure is rendered to PNG and put into an `<img>`; no Output widgets, no pyplot.
+Every text that comes from a file is escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ipywidgets as w
+import pandas as pd
+
+from packtools import metrics
+from packtools.explorer import COUNTERS, ExplorerModel, View, order_words
+from packtools.figures import TradeOffFigure
+from packtools.ordering import ORDERINGS
+from packtools.prepared import PreparedRun
+from packtools.runs.model import Run
+from packtools.schema import PackerConfig
+
+__all__ = ["Explorer"]
+
+ROWS = 12
+OFF = 2.0
+"""Stands for "no threshold" in the controls, at the end beyond 1.00."""
+PICTURE = (759, 440)
+CSS = """<style>
+.packtools table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}
+.packtools th{text-align:right;font-weight:600;padding:2px 9px;border-bottom:1px solid var(--jp-border-color1,#999)}
+.packtools td{text-align:right;padding:2px 9px}
+.packtools td.text,.packtools th.text{text-align:left}
+.packtools tr.lost td{color:#b34700;font-weight:600}
+.packtools .answer{padding:9px 12px;border-left:4px solid #D55E00;background:var(--jp-layout-color2,#f4f4f4);line-height:1.5}
+.packtools .answer b{font-size:15px}
+.packtools .error{padding:9px 12px;border-left:4px solid #b00020;background:#fdecee;color:#7a0016}
+.packtools .quiet{color:var(--jp-ui-font-color2,#666);font-size:12px}
+.packtools img{background:#fff;max-width:100%;height:auto}
+</style>"""
+
+
+class Explorer:
+    """Show a run in JupyterLab and move its packing settings.
+
+    Budget, ordering, near-duplicate threshold, quality metric and counter; the cost-versus-quality
+    point against the unpacked baseline, its paired difference with interval, and every query.
+
+    Parameters
+    ----------
+    run : Run, PreparedRun or path
+    counter : str, default "cl100k_base"
+    config : PackerConfig or None, default None
+        The setting to start from.
+    baseline : PackerConfig or None, default None
+        None is the unpacked run.
+    export_dir : path, default "packtools_exports"
+        Where the export button writes.
+
+    Attributes
+    ----------
+    model : ExplorerModel
+        State and results in plain Python; ``explorer.model.config`` is the setting.
+    widget : ipywidgets.VBox
+    """
+
+    def __init__(
+        self,
+        run: Run | PreparedRun | str | Path,
+        *,
+        counter: str = "cl100k_base",
+        config: PackerConfig | None = None,
+        baseline: PackerConfig | None = None,
+        export_dir: str | Path = "packtools_exports",
+    ) -> None:
+        self.model = ExplorerModel(run, counter=counter, config=config, baseline=baseline)
+        self.export_dir = Path(export_dir)
+        self.view: View = self.model.view()
+        self._figure = TradeOffFigure(self.model.quality)
+        self._following = False
+        self._controls()
+        self._outputs()
+        self.widget = self._arrange()
+        self._show(time.perf_counter())
+
+    # --- building -----------------------------------------------------------------------------
+
+    def _controls(self) -> None:
+        config = self.model.config
+        most = max(self.model.largest_context(config), config.budget or 1)
+        wide = {"layout": w.Layout(width="330px"), "style": {"description_width": "92px"}}
+        self.budget_slider = w.FloatLogSlider(
+            value=config.budget or most, base=10, min=math.log10(max(most // 60, 1)), max=math.log10(most), step=0.01,
+            readout=False, description="Budget", **wide,
+        )
+        self.budget = w.BoundedIntText(
+            value=config.budget or most, min=1, max=max(most, 1_000_000), description="Budget, tokens", **wide
+        )
+        self.order = w.Dropdown(
+            options=[(order_words(name), name) for name in ORDERINGS], value=config.order, description="Order", **wide
+        )
+        steps = [(f"{t / 100:.2f}", t / 100) for t in range(int(self.model.prepared.min_jaccard * 100), 101)]
+        thresholds = [*steps, ("off", OFF)]
+        at = config.jaccard_threshold or OFF
+        self.threshold_slider = w.SelectionSlider(
+            options=thresholds, value=at, description="Near-dup.", readout=False, **wide
+        )
+        self.threshold = w.Dropdown(options=thresholds, value=at, description="Near-dup. from", **wide)
+        self.protect = w.Checkbox(
+            value=config.protect_differences, description="keep what differs in a number, date or negation",
+            indent=False, layout=w.Layout(width="330px"),
+        )
+        self.quality = w.Dropdown(
+            options=[(words, name) for name, words in self.model.qualities.items()], value=self.model.quality,
+            description="Quality", **wide,
+        )
+        own = self.model.prepared.counter.name
+        self.counter = w.Dropdown(
+            options=list(dict.fromkeys([*COUNTERS, own])), value=own, description="Counter", **wide
+        )
+        self.export = w.Button(
+            description="Export figure, tables, settings", layout=w.Layout(width="330px"),
+            tooltip="Write PNG, SVG, PDF, CSV and JSON",
+        )
+        self._observe()
+
+    def _observe(self) -> None:
+        self.budget_slider.observe(self._guard(self._slider_moved), "value")
+        self.budget.observe(self._guard(self._budget_typed), "value")
+        self.threshold_slider.observe(self._guard(self._threshold_moved), "value")
+        self.threshold.observe(self._guard(self._threshold_chosen), "value")
+        for control in (self.order, self.protect, self.quality, self.counter):
+            control.observe(self._guard(self._changed), "value")
+        self.export.on_click(self._guard(self.write_exports))
+        for name in ("budget_slider", "budget", "order", "threshold_slider", "threshold", "quality", "counter", "export"):
+            getattr(self, name).add_class(f"packtools-{name.replace('_', '-')}")
+
+    def _outputs(self) -> None:
+        self.head = w.HTML()
+        self.error = w.HTML()
+        self.answer = w.HTML()
+        self.picture = w.HTML()
+        self.deltas = w.HTML()
+        self.queries = w.HTML()
+        self.exported = w.HTML()
+        self.status = w.HTML()
+        for name in ("head", "error", "answer", "picture", "deltas", "queries", "exported", "status"):
+            getattr(self, name).add_class(f"packtools-{name}")
+
+    def _arrange(self) -> w.VBox:
+        left = w.VBox(
+            [
+                self.budget_slider, self.budget, self.order, self.threshold_slider, self.threshold, self.protect,
+                self.quality, self.counter, self.answer, self.export, self.exported, self.status,
+            ],
+            layout=w.Layout(width="350px", flex="0 0 auto"),
+        )
+        right = w.VBox([self.picture, self.deltas, self.queries], layout=w.Layout(flex="1 1 480px", overflow="auto"))
+        body = w.Box([left, right], layout=w.Layout(display="flex", flex_flow="row wrap", grid_gap="18px"))
+        whole = w.VBox([w.HTML(CSS), self.head, self.error, body])
+        whole.add_class("packtools")
+        return whole
+
+    # --- events -------------------------------------------------------------------------------
+
+    def _guard(self, action: Callable[[Any], None]) -> Callable[[Any], None]:
+        """Show an error in the panel and raise it again; the last good figure stays."""
+
+        def guarded(event: Any = None) -> None:
+            try:
+                action(event)
+            except Exception as error:
+                text = html.escape(f"{type(error).__name__}: {error}")
+                self.error.value = f'<div class="error" role="alert">{text}<br>The last good figure is shown.</div>'
+                raise
+
+        return guarded
+
+    def _slider_moved(self, event: Any) -> None:
+        if not self._following:
+            self._follow(self.budget, _rounded(self.budget_slider.value))
+            self._changed(event)
+
+    def _budget_typed(self, event: Any) -> None:
+        if not self._following:
+            low, high = 10**self.budget_slider.min, 10**self.budget_slider.max
+            self._follow(self.budget_slider, min(max(self.budget.value, low), high))
+            self._changed(event)
+
+    def _threshold_moved(self, event: Any) -> None:
+        if not self._following:
+            self._follow(self.threshold, self.threshold_slider.value)
+            self._changed(event)
+
+    def _threshold_chosen(self, event: Any) -> None:
+        if not self._following:
+            self._follow(self.threshold_slider, self.threshold.value)
+            self._changed(event)
+
+    def _follow(self, control: Any, value: float) -> None:
+        self._following = True
+        try:
+            control.value = value
+        finally:
+            self._following = False
+
+    def _changed(self, event: Any) -> None:
+        """Take the controls' values, evaluate, show."""
+        del event
+        began = time.perf_counter()
+        if self.counter.value != self.model.prepared.counter.name:
+            self.status.value = '<span class="quiet">counting…</span>'
+            self.model.set_counter(self.counter.value)
+        self.model.set_quality(self.quality.value)
+        self.model.config = self.model.config.replace(
+            budget=self.budget.value, order=self.order.value, protect_differences=self.protect.value,
+            jaccard_threshold=None if self.threshold.value == OFF else self.threshold.value,
+        )
+        self.view = self.model.view()
+        self._show(began)
+
+    def write_exports(self, event: Any = None) -> list[Path]:
+        """Write the current view into a folder of its own under `export_dir`; give the files."""
+        del event
+        paths = self.view.export(self.export_dir / _slug(self.model.prepared.run.name))
+        names = "".join(f"<li>{html.escape(p.name)}</li>" for p in paths)
+        folder = html.escape(str(paths[0].parent))
+        self.exported.value = f'<div class="quiet">Written to <b>{folder}</b>:<ul style="margin:2px 0">{names}</ul></div>'
+        return paths
+
+    # --- showing ------------------------------------------------------------------------------
+
+    def _show(self, began: float) -> None:
+        view, run = self.view, self.model.prepared.run
+        if self._figure.metric.name != view.quality:
+            self._figure = TradeOffFigure(view.quality)
+        size = f"{run.n_queries:,} queries × up to {run.depth} passages"
+        title = f"packtools · {run.name} · {size} · {self.model.prepared.counter.name}"
+        self.head.value = f"<b>{html.escape(title)}</b>"
+        first, *rest = view.sentences
+        lines = "<br>".join([f"<b>{html.escape(first)}</b>", *map(html.escape, rest)])
+        self.answer.value = f'<div class="answer" aria-live="polite">{lines}</div>'
+        view.draw(self._figure)
+        self.picture.value = _image(self._figure.png(), f"{view.title}. {view.subtitle}")
+        self.deltas.value = _delta_html(view.table, self.model.missing)
+        self.queries.value = _query_html(view)
+        self.error.value = ""
+        took = time.perf_counter() - began
+        self.status.value = f'<span class="quiet">● ready {took:.2f} s</span>'
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        """Give the live widget, and a picture and text for viewers that know no widgets."""
+        bundle: dict[str, Any] = dict(self.widget._repr_mimebundle_(include=include, exclude=exclude))
+        bundle["image/png"] = base64.b64encode(self._figure.png()).decode()
+        bundle["text/plain"] = "\n".join(self.view.sentences)
+        return bundle
+
+
+def _image(png: bytes, alt: str) -> str:
+    width, height = PICTURE
+    source = base64.b64encode(png).decode()
+    return f'<img alt="{html.escape(alt)}" width="{width}" height="{height}" src="data:image/png;base64,{source}">'
+
+
+def _number(value: float, unit: str, signed: bool = False) -> str:
+    """Write a value in its unit: percent for shares, points for their differences."""
+    if value != value:
+        return "n/a"
+    scale, digits, tail = (100, 1, "" if signed else " %") if unit == "share" else (1, 0 if abs(value) >= 100 else 1, "")
+    text = f"{value * scale:{'+' if signed else ''},.{digits}f}"
+    if float(text.replace(",", "")) == 0:
+        text = text.lstrip("+-")
+    return text.replace("-", "\N{MINUS SIGN}") + tail
+
+
+def _delta_html(table: pd.DataFrame, missing: list[str]) -> str:
+    rows = []
+    for name, row in table.iterrows():
+        unit = row["unit"]
+        label = metrics.METRICS[str(name)].words + (", points" if unit == "share" else "")
+        interval = f"[{_number(row['ci_low'], unit, True)}, {_number(row['ci_high'], unit, True)}]"
+        cells = [
+            _number(row["baseline"], unit), _number(row["candidate"], unit), _number(row["delta"], unit, True),
+            interval if row["n"] > 1 else "not testable", f"{row['n']:,} of {row['N']:,}",
+        ]
+        body = "".join(f"<td>{c}</td>" for c in cells)
+        rows.append(f"<tr><td class='text'>{label}</td>{body}</tr>")
+    heads = "".join(f"<th>{h}</th>" for h in ("everything", "here", "delta", "95 % interval", "n"))
+    notes = "".join(f"<div class='quiet'>{html.escape(m)}</div>" for m in missing)
+    return (
+        "<h4 style='margin:8px 0 2px'>This setting against the baseline, means per query</h4>"
+        f"<table><thead><tr><th class='text'>metric</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>{notes}"
+    )
+
+
+def _query_html(view: View) -> str:
+    metric = metrics.METRICS[view.quality]
+    name, frame = view.quality, view.per_query
+    rows = []
+    for qid, row in frame.head(ROWS).iterrows():
+        cells = [
+            f"{row['n_tokens_baseline']:,.0f}", f"{row['n_tokens']:,.0f}",
+            _number(row[f"{name}_baseline"], metric.unit), _number(row[name], metric.unit),
+            _number(row["delta"], metric.unit, True),
+        ]
+        body = "".join(f"<td>{c}</td>" for c in cells)
+        worse = row["delta"] < 0 if metric.higher_is_better else row["delta"] > 0
+        mark = " class='lost'" if worse else ""
+        text = html.escape(str(row["query"])[:80])
+        rows.append(f"<tr{mark}><td class='text'>{html.escape(str(qid))}</td><td class='text'>{text}</td>{body}</tr>")
+    words = metric.words
+    heads = "".join(f"<th>{h}</th>" for h in ("tokens before", "here", f"{words} before", "here", "delta"))
+    shown = min(ROWS, len(frame))
+    return (
+        f"<h4 style='margin:12px 0 2px'>Queries, the largest loss first ({shown:,} of {len(frame):,})</h4>"
+        f"<table><thead><tr><th class='text'>id</th><th class='text'>query</th>{heads}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table>"
+    )
+
+
+def _rounded(value: float) -> int:
+    from packtools.tradeoff import round_budget
+
+    return round_budget(value)
+
+
+def _slug(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "._-" else "-" for c in name).strip("-.") or "run"
