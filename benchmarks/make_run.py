@@ -14,6 +14,7 @@ import argparse
 import json
 import re
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +63,7 @@ def passages(n: int, rng: np.random.Generator) -> list[str]:
         for _ in range(fresh):
             drawn = [str(w) for w in rng.choice(words, int(rng.integers(*WORDS)), p=share)]
             cuts = [*range(0, len(drawn), 14), len(drawn)]
-            out.append(" ".join(sentence(drawn[a:b]) for a, b in zip(cuts, cuts[1:], strict=False) if a < b))
+            out.append(" ".join(sentence(drawn[a:b]) for a, b in pairwise(cuts) if a < b))
         out += [edited(out[start + int(rng.integers(fresh))], rng, words) for _ in range(size - fresh)]
     return out
 

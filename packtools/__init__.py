@@ -6,7 +6,7 @@ The public names load on first use, so that ``import packtools`` stays as light 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 __version__ = "0.1.0"
 
@@ -16,14 +16,26 @@ _HOME = {
     "packtools.counters": ["CharCounter", "HFCounter", "TiktokenCounter", "TokenCounter", "counter_for"],
     "packtools.dedup": ["hash_dedup", "jaccard", "jaccard_dedup"],
     "packtools.errors": [
-        "CounterDataMissing", "CounterError", "MetricUnavailable", "MissingExtra", "PackerError",
-        "PacktoolsError", "RetrievalError", "RunFileMissing", "RunFormatError", "SettingError",
+        "CounterDataMissing",
+        "CounterError",
+        "MetricUnavailable",
+        "MissingExtra",
+        "PackerError",
+        "PacktoolsError",
+        "RetrievalError",
+        "RunFileMissing",
+        "RunFormatError",
+        "SettingError",
     ],
     "packtools.explorer": ["ExplorerModel", "View"],
     "packtools.figures": ["TradeOffFigure", "export_figure", "trade_off_figure"],
     "packtools.metrics": ["METRICS", "Metric", "find_answer"],
     "packtools.ordering": [
-        "ORDERINGS", "Ordering", "ascending_order", "descending_order", "lost_in_middle_order",
+        "ORDERINGS",
+        "Ordering",
+        "ascending_order",
+        "descending_order",
+        "lost_in_middle_order",
         "register_ordering",
     ],
     "packtools.packed": ["PackedRun"],
@@ -31,7 +43,13 @@ _HOME = {
     "packtools.prepared": ["PreparedRun", "prepare"],
     "packtools.runs": ["LoadReport", "Run", "load_run", "load_sample", "sample_path"],
     "packtools.schema": [
-        "Chunk", "ConflictAnnotation", "Decision", "PackedContext", "PackerConfig", "RequestContext", "Span",
+        "Chunk",
+        "ConflictAnnotation",
+        "Decision",
+        "PackedContext",
+        "PackerConfig",
+        "RequestContext",
+        "Span",
     ],
     "packtools.stats": ["PairedDelta", "paired_bootstrap"],
     "packtools.tradeoff": ["delta_table", "trade_off", "unpacked"],

@@ -38,7 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="packtools", description="Pack saved RAG runs under a budget and see what it costs in quality.",
+        prog="packtools",
+        description="Pack saved RAG runs under a budget and see what it costs in quality.",
         epilog="Run 'packtools COMMAND --help' for the options of a command, with an example.",
     )
     from packtools import __version__
@@ -51,54 +52,97 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, what: str, example: str) -> argparse.ArgumentParser:
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, what: str, example: str
+) -> argparse.ArgumentParser:
     return commands.add_parser(
-        name, help=what, description=what, epilog=f"example:\n  {example}",
+        name,
+        help=what,
+        description=what,
+        epilog=f"example:\n  {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
 
 
 def _add_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--order", default="lost_in_middle", help="place in the prompt: lost_in_middle (default), descending, ascending")
-    parser.add_argument("--jaccard-threshold", type=float, help="drop near-duplicates at or above it (default: off)")
-    parser.add_argument("--counter", default="cl100k_base", help="an encoding, a model name, 'chars' or a tokenizer.json (default: cl100k_base)")
+    parser.add_argument(
+        "--order",
+        default="lost_in_middle",
+        help="place in the prompt: lost_in_middle (default), descending, ascending",
+    )
+    parser.add_argument(
+        "--jaccard-threshold", type=float, help="drop near-duplicates at or above it (default: off)"
+    )
+    parser.add_argument(
+        "--counter",
+        default="cl100k_base",
+        help="an encoding, a model name, 'chars' or a tokenizer.json (default: cl100k_base)",
+    )
 
 
 def _add_pack(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = _command(
-        commands, "pack", "Pack the passages of one query and say what was dropped.",
+        commands,
+        "pack",
+        "Pack the passages of one query and say what was dropped.",
         'packtools pack "How many moons does Saturn have?" --budget 1000 --jaccard-threshold 0.85',
     )
-    parser.add_argument("query", help="a query id or text of the run, or any text: then the run's passages are ranked by TF-IDF")
+    parser.add_argument(
+        "query",
+        help="a query id or text of the run, or any text: then the run's passages are ranked by TF-IDF",
+    )
     parser.add_argument("--run", nargs="+", help="path(s) of a saved run (default: the sample run)")
     parser.add_argument("--budget", "-b", type=int, default=BUDGET, help=f"tokens (default: {BUDGET})")
-    parser.add_argument("--top-k", "-k", type=int, default=TOP_K, help=f"candidates to pack (default: {TOP_K})")
-    parser.add_argument("--conflicts", action=argparse.BooleanOptionalAction, default=True, help="look for contradictions (default: on)")
-    parser.add_argument("--tenant", "-t", default=TENANT, help=f"tenant id of the request (default: {TENANT})")
+    parser.add_argument(
+        "--top-k", "-k", type=int, default=TOP_K, help=f"candidates to pack (default: {TOP_K})"
+    )
+    parser.add_argument(
+        "--conflicts",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="look for contradictions (default: on)",
+    )
+    parser.add_argument(
+        "--tenant", "-t", default=TENANT, help=f"tenant id of the request (default: {TENANT})"
+    )
     _add_settings(parser)
     parser.set_defaults(command=_pack)
 
 
 def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = _command(
-        commands, "report", "Pack a saved run under several budgets; print cost against quality, write figures.",
+        commands,
+        "report",
+        "Pack a saved run under several budgets; print cost against quality, write figures.",
         "packtools report data/sample --budget 500 1000 2000 --output-dir build/report",
     )
     parser.add_argument("run", nargs="*", help="path(s) of a saved run (default: the sample run)")
-    parser.add_argument("--budget", "-b", type=int, nargs="+", default=list(REPORT_BUDGETS), help="tokens, one or more")
-    parser.add_argument("--output-dir", type=Path, help="write the table (CSV), figures (PNG, SVG, PDF) and settings (JSON) here")
+    parser.add_argument(
+        "--budget", "-b", type=int, nargs="+", default=list(REPORT_BUDGETS), help="tokens, one or more"
+    )
+    parser.add_argument(
+        "--output-dir",
+        type=Path,
+        help="write the table (CSV), figures (PNG, SVG, PDF) and settings (JSON) here",
+    )
     _add_settings(parser)
     parser.set_defaults(command=_report, jaccard_threshold=0.85)
 
 
 def _add_explore(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = _command(
-        commands, "explore", "Open JupyterLab on a notebook that explores a saved run.",
+        commands,
+        "explore",
+        "Open JupyterLab on a notebook that explores a saved run.",
         "packtools explore runs/bm25.run collection.tsv queries.tsv qrels.txt",
     )
     parser.add_argument("run", nargs="*", help="path(s) of a saved run (default: the sample run)")
-    parser.add_argument("--notebook", type=Path, default=Path("explore_packing.ipynb"), help="where to write the notebook")
-    parser.add_argument("--no-browser", action="store_true", help="start the server without opening a browser")
+    parser.add_argument(
+        "--notebook", type=Path, default=Path("explore_packing.ipynb"), help="where to write the notebook"
+    )
+    parser.add_argument(
+        "--no-browser", action="store_true", help="start the server without opening a browser"
+    )
     parser.add_argument("--no-start", action="store_true", help="write the notebook only")
     parser.set_defaults(command=_explore)
 
@@ -120,7 +164,10 @@ def _pack(given: argparse.Namespace) -> int:
 
     check_count(SettingError, "packtools pack", "--top-k", given.top_k, "candidate")
     config = PackerConfig(
-        order=given.order, jaccard_threshold=given.jaccard_threshold, detect_conflicts=given.conflicts, separator="\n\n"
+        order=given.order,
+        jaccard_threshold=given.jaccard_threshold,
+        detect_conflicts=given.conflicts,
+        separator="\n\n",
     )
     packer = ContextPacker(config=config, token_counter=given.counter)
     run = _load(given.run)
@@ -135,7 +182,11 @@ def _candidates(run: Run, query: str, top_k: int) -> tuple[str, list[Chunk]]:
     from packtools.text import normalise
 
     asked = normalise(query)
-    known = [qid for qid, text in run.queries["text"].items() if query == qid or (asked and normalise(text) == asked)]
+    known = [
+        qid
+        for qid, text in run.queries["text"].items()
+        if query == qid or (asked and normalise(text) == asked)
+    ]
     if known:
         return f"saved candidates of {known[0]}", run.chunks(str(known[0]))[:top_k]
     return "TF-IDF over the run's passages (the query is not in the run)", _search(run, query, top_k)
@@ -193,7 +244,9 @@ def _report(given: argparse.Namespace) -> int:
     from packtools.report import printed, write_report
     from packtools.tradeoff import SHOWN, trade_off
 
-    budgets = sorted({check_count(SettingError, "packtools report", "--budget", b, "token") for b in given.budget})
+    budgets = sorted(
+        {check_count(SettingError, "packtools report", "--budget", b, "token") for b in given.budget}
+    )
     config = SHOWN.replace(order=given.order, jaccard_threshold=given.jaccard_threshold)
     prepared = prepare(_load(given.run), counter=given.counter)
     table = trade_off(prepared, config, budgets)

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from packtools.schema import Chunk, ConflictAnnotation
 from packtools.text import normalise
@@ -19,10 +19,13 @@ __all__ = ["detect_conflicts"]
 
 SAME_CLAIM = 0.8
 """Jaccard of the words of two sentences, numbers left out, from which they make the same claim."""
-_SENTENCE = re.compile(r"[^\n.!?。！？]+(?:[.,](?=\d)[^\n.!?。！？]*|[.!?](?=\S)[^\n.!?。！？]*)*[.!?。！？]*")
+_SENTENCE = re.compile(
+    r"[^\n.!?。！？]+(?:[.,](?=\d)[^\n.!?。！？]*|[.!?](?=\S)[^\n.!?。！？]*)*[.!?。！？]*"
+)
 _NUMBER = re.compile(r"(?<![\w.,])[-\u2212]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])\s?%?")
 _HEDGE = re.compile(r"\b(?:about|around|nearly|roughly|approximately|almost|over|some|circa|up to)\s+$", re.I)
 _HEDGED_SHARE = 0.05
+_ROUNDED_SHARE = 0.02
 
 
 @dataclass(frozen=True)
@@ -41,14 +44,12 @@ class _Number:
         """Whether one is the other, rounded."""
         if self.value == other.value:
             return True
+        apart = abs(self.value - other.value) / max(abs(self.value), abs(other.value))
         for rough, fine in ((self, other), (other, self)):
             digits = rough.decimals if rough.decimals else -_trailing_zeros(rough.value)
-            if round(fine.value, digits) == rough.value:
+            if round(fine.value, digits) == rough.value and (digits >= 0 or apart <= _ROUNDED_SHARE):
                 return True
-        if self.hedged or other.hedged:
-            largest = max(abs(self.value), abs(other.value))
-            return abs(self.value - other.value) <= _HEDGED_SHARE * largest
-        return False
+        return (self.hedged or other.hedged) and apart <= _HEDGED_SHARE
 
 
 def _trailing_zeros(value: float) -> int:
@@ -74,8 +75,13 @@ def _numbers(sentence: str) -> Iterator[_Number]:
         currency = before if before in "$€£¥₹" else ""
         decimals = len(plain.partition(".")[2])
         hedged = _HEDGE.search(sentence[: match.start()]) is not None
-        yield _Number(shown, float(plain), decimals, currency + unit if decimals or not _bare_year(plain) else
-                      _unit_of_year(currency, unit), hedged)
+        yield _Number(
+            shown,
+            float(plain),
+            decimals,
+            currency + unit if decimals or not _bare_year(plain) else _unit_of_year(currency, unit),
+            hedged,
+        )
 
 
 def _bare_year(plain: str) -> bool:
@@ -103,7 +109,8 @@ def detect_conflicts(chunks: Sequence[Chunk]) -> list[ConflictAnnotation]:
     1. Sentences of different chunks are compared if they share a pair of words in a row; they make
        the same claim if, numbers left out, the Jaccard of their words is at least 0.8.
     2. Numeric disagreement: as many numbers in both, all equal but one, which has the same unit
-       and is not a year, not a rounding of the other, and not within 5 % after "about".
+       and is not a year, not a rounding of the other (zeros at its end within 2 %), and not within
+       5 % after "about".
     3. Trust mismatch: the same claim in chunks with different trust labels.
     4. One flag a kind for a pair of chunks, the most alike sentences first.
 
@@ -146,7 +153,7 @@ def _same_claims(statements: list[_Statement]) -> list[tuple[float, _Statement, 
     index: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for i, statement in enumerate(statements):
         ordered = [w for w in normalise(statement.quote).split() if w in statement.words]
-        for pair in set(zip(ordered, ordered[1:], strict=False)):
+        for pair in set(pairwise(ordered)):
             index[pair].append(i)
     pairs = {pair for places in index.values() for pair in combinations(places, 2)}
     alike = []
@@ -163,7 +170,9 @@ def _same_claims(statements: list[_Statement]) -> list[tuple[float, _Statement, 
 def _disagreement(a: _Statement, b: _Statement) -> tuple[str, str] | None:
     if len(a.numbers) != len(b.numbers):
         return None
-    unlike = [(m, n) for m, n in zip(a.numbers, b.numbers, strict=True) if m.value != n.value or m.unit != n.unit]
+    unlike = [
+        (m, n) for m, n in zip(a.numbers, b.numbers, strict=True) if m.value != n.value or m.unit != n.unit
+    ]
     if len(unlike) != 1:
         return None
     m, n = unlike[0]

@@ -14,7 +14,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -189,7 +189,7 @@ class HFCounter:
         """Give the number of tokens of `text`."""
         try:
             return len(self._tokenizer.encode(text, add_special_tokens=False))
-        except UnicodeEncodeError:
+        except (UnicodeEncodeError, TypeError):  # a lone surrogate, which no UTF-8 holds
             mended = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             return len(self._tokenizer.encode(mended, add_special_tokens=False))
 
@@ -282,7 +282,7 @@ def _encoding_name(name: str) -> str:
     return found
 
 
-@lru_cache(maxsize=None)
+@cache
 def _encoding(name: str) -> Any:
     import tiktoken
 

@@ -136,9 +136,9 @@ def exact_groups(texts: Sequence[str], keys: Sequence[bytes]) -> tuple[Longs, Lo
     number: dict[object, int] = {}
     plain = np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int64)
     guarded = plain.copy()
-    shared = np.flatnonzero(np.bincount(plain, minlength=1)[plain] > 1) if len(plain) else []
+    shared = np.flatnonzero(np.bincount(plain, minlength=1)[plain] > 1) if len(plain) else plain
     told_apart: dict[object, int] = {}
-    for i in shared:
+    for i in shared.tolist():
         key = (int(plain[i]), differences(texts[i]))
         fresh = len(number) + len(told_apart)
         guarded[i] = told_apart.setdefault(key, fresh)
@@ -157,9 +157,7 @@ class Pairs:
     jaccard: npt.NDArray[np.float64]
 
 
-def similar_pairs(
-    found: Shingles, floor: float, together: tuple[Longs, Longs] | None = None
-) -> Pairs:
+def similar_pairs(found: Shingles, floor: float, together: tuple[Longs, Longs] | None = None) -> Pairs:
     """Find every pair of texts whose Jaccard is at or above `floor`, exactly.
 
     1. Prefix filter: two sets with Jaccard >= t share one of the rarest
@@ -224,8 +222,9 @@ def _pairs_in_groups(group: Longs, member: Longs, base: int) -> Longs:
         if held > STEP:
             keys, held = [kernels.distinct(np.concatenate(keys))], 0
         step += 1
-    found = kernels.distinct(np.concatenate(keys))
-    return found[found // max(base, 1) != found % max(base, 1)]
+    found: Longs = kernels.distinct(np.concatenate(keys))
+    unlike: Longs = found[found // max(base, 1) != found % max(base, 1)]
+    return unlike
 
 
 def _pairs_within_queries(

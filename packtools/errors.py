@@ -119,7 +119,7 @@ def check_share(
     error: type[PacktoolsError], where: str, parameter: str, value: object, *, above_zero: bool = True
 ) -> float:
     """Return `value` as a float in (0, 1] (or [0, 1]), or raise in the house form."""
-    number = isinstance(value, int | float) and not isinstance(value, bool) or hasattr(value, "dtype")
+    number = (isinstance(value, int | float) and not isinstance(value, bool)) or hasattr(value, "dtype")
     if number:
         share = float(value)  # type: ignore[arg-type]
         if (0 < share <= 1) or (share == 0 and not above_zero):

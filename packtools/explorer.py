@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -57,6 +57,10 @@ class View:
         """This setting against the baseline, metric by metric."""
         return delta_table(self.baseline, self.packed)
 
+    def row(self, name: str) -> pd.Series[Any]:
+        """Give one metric's line of the table."""
+        return cast("pd.Series[Any]", self.table.loc[name])
+
     @cached_property
     def per_query(self) -> pd.DataFrame:
         """Tokens and quality of every query, baseline and here, the largest loss first."""
@@ -87,7 +91,10 @@ class View:
     @property
     def changes_nothing(self) -> bool:
         """Whether every query packs exactly as in the baseline."""
-        same = self.baseline.keep.shape == self.packed.keep.shape and (self.baseline.keep == self.packed.keep).all()
+        same = (
+            self.baseline.keep.shape == self.packed.keep.shape
+            and (self.baseline.keep == self.packed.keep).all()
+        )
         return bool(same and (self.baseline.layout.rank == self.packed.layout.rank).all())
 
     @property
@@ -95,14 +102,16 @@ class View:
         """The answer in words: cost, quality, flips, what was held back."""
         if self.changes_nothing:
             return ["This setting changes nothing: every query packs as in the baseline."]
-        cost = self.table.loc["n_tokens"]
+        cost = self.row("n_tokens")
         out = [cost_words(cost["baseline"], cost["candidate"])]
-        quality = self.table.loc[self.quality]
+        quality = self.row(self.quality)
         out.append(quality_words(metrics.METRICS[self.quality], quality))
         lost, gained = self.flips
         if "answer_retention" in self.packed.per_query:
             listed = f" ({', '.join(lost[:3])}{', …' if len(lost) > 3 else ''})" if lost else ""
-            out.append(f"{_queries(len(lost))} lost {_their(len(lost))} answer{listed}, {len(gained):,} gained")
+            out.append(
+                f"{_queries(len(lost))} lost {_their(len(lost))} answer{listed}, {len(gained):,} gained"
+            )
         held = self.packed.n_held_back
         if held:
             noun = "near-duplicate" if held == 1 else "near-duplicates"
@@ -114,7 +123,7 @@ class View:
         """The finding in a sentence, for the top of the figure."""
         if self.changes_nothing:
             return "This setting changes nothing"
-        cost, quality = self.table.loc["n_tokens"], self.table.loc[self.quality]
+        cost, quality = self.row("n_tokens"), self.row(self.quality)
         words = metrics.METRICS[self.quality].words
         saving = cost_words(cost["baseline"], cost["candidate"]).partition(" (")[0]
         if not _testable(quality):
@@ -126,15 +135,17 @@ class View:
     @property
     def subtitle(self) -> str:
         """The figures behind the title."""
-        cost, quality = self.table.loc["n_tokens"], self.table.loc[self.quality]
+        cost, quality = self.row("n_tokens"), self.row(self.quality)
         words = quality_words(metrics.METRICS[self.quality], quality)
-        words = words.replace(f"no measurable change in “{metrics.METRICS[self.quality].words}”:", "difference")
+        words = words.replace(
+            f"no measurable change in “{metrics.METRICS[self.quality].words}”:", "difference"
+        )
         return f"{cost['candidate']:,.0f} of {cost['baseline']:,.0f} tokens per query · {words}"
 
     @property
     def caption(self) -> str:
         """n, counter and settings, for the foot of the figure."""
-        row = self.table.loc[self.quality]
+        row = self.row(self.quality)
         threshold = self.config.jaccard_threshold
         parts = [
             f"n = {row['n']:,} of {row['N']:,} queries",
@@ -151,11 +162,12 @@ class View:
     @property
     def here(self) -> dict[str, float]:
         """The point to mark, with its interval."""
-        row = self.table.loc[self.quality]
+        row = self.row(self.quality)
         return {
             "n_tokens": float(self.packed.per_query["n_tokens"].mean()),
             "quality": float(self.packed.per_query[self.quality].mean()),
-            "ci_low": float(row["ci_low"]), "ci_high": float(row["ci_high"]),
+            "ci_low": float(row["ci_low"]),
+            "ci_high": float(row["ci_high"]),
         }
 
     def draw(self, figure: TradeOffFigure) -> None:
@@ -220,7 +232,7 @@ class ExplorerModel:
     ) -> None:
         self.prepared = run if isinstance(run, PreparedRun) else prepare(run, counter=counter)
         self._counted = {self.prepared.counter.name: self.prepared}
-        self._curves: dict[tuple[str, PackerConfig], pd.DataFrame] = {}
+        self._curves: dict[tuple[str, str, PackerConfig], pd.DataFrame] = {}
         self._baselines: dict[tuple[str, PackerConfig], PackedRun] = {}
         self._baseline = baseline
         if config is None:
@@ -271,10 +283,10 @@ class ExplorerModel:
         return self._baselines[key]
 
     def _curve(self) -> pd.DataFrame:
-        key = (self.prepared.counter.name, self.config.replace(budget=None))
+        key = (self.prepared.counter.name, self.quality, self.config.replace(budget=None))
         if key not in self._curves:
             budgets = ladder(self.prepared, self.config)
-            self._curves[key] = trade_off(self.prepared, self.config, budgets)
+            self._curves[key] = trade_off(self.prepared, self.config, budgets, quality=[self.quality])
         return self._curves[key]
 
 

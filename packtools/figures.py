@@ -73,14 +73,26 @@ class TradeOffFigure:
         ax.set_ylabel(_axis_words(self.metric), fontsize=small + 1, color=INK)
         (self._curve,) = ax.plot([], [], color=MUTED, marker="s", markersize=3.5, linewidth=1.4)
         self._band = ax.fill_between([], [], [], color=MUTED, alpha=0.15, linewidth=0)
-        (self._base,) = ax.plot([], [], color=GREY, marker="o", markersize=9, linestyle="", markerfacecolor="white",
-                                markeredgewidth=1.8)
+        (self._base,) = ax.plot(
+            [],
+            [],
+            color=GREY,
+            marker="o",
+            markersize=9,
+            linestyle="",
+            markerfacecolor="white",
+            markeredgewidth=1.8,
+        )
         (self._bar,) = ax.plot([], [], color=STRONG, linewidth=2.2, solid_capstyle="butt")
         (self._here,) = ax.plot([], [], color=STRONG, marker="D", markersize=9, linestyle="")
-        label = {"fontsize": small, "xycoords": "data", "textcoords": "offset points"}
+        label: dict[str, Any] = {"fontsize": small, "xycoords": "data", "textcoords": "offset points"}
         self._base_label = ax.annotate("", (1, 0), (0, 9), ha="right", va="bottom", color=GREY, **label)
-        self._here_label = ax.annotate("", (1, 0), (9, -8), ha="left", va="top", color=STRONG, weight="bold", **label)
-        self._title = self.figure.text(0.012, 0.965, "", fontsize=small + 3, color=INK, weight="bold", va="top")
+        self._here_label = ax.annotate(
+            "", (1, 0), (9, -8), ha="left", va="top", color=STRONG, weight="bold", **label
+        )
+        self._title = self.figure.text(
+            0.012, 0.965, "", fontsize=small + 3, color=INK, weight="bold", va="top"
+        )
         self._subtitle = self.figure.text(0.012, 0.885, "", fontsize=small + 0.5, color=INK, va="top")
         self._caption = self.figure.text(0.012, 0.02, "", fontsize=small - 1, color=GREY, va="bottom")
 
@@ -111,9 +123,16 @@ class TradeOffFigure:
         self._here.set_data([here["n_tokens"]], [here["quality"] * scale])
         ends = [zero + here["ci_low"] * scale, zero + here["ci_high"] * scale]
         self._bar.set_data([here["n_tokens"]] * 2, ends)
-        self._limits(np.array([*x, base["n_tokens"], here["n_tokens"]]), np.array([*y, *low, *high, zero, *ends]))
+        self._limits(
+            np.array([*x, base["n_tokens"], here["n_tokens"]]), np.array([*y, *low, *high, zero, *ends])
+        )
         _place(self._base_label, base["n_tokens"], zero, f"everything: {base['n_tokens']:,.0f} tokens")
-        _place(self._here_label, here["n_tokens"], here["quality"] * scale, f"this setting: {here['n_tokens']:,.0f}")
+        _place(
+            self._here_label,
+            here["n_tokens"],
+            here["quality"] * scale,
+            f"this setting: {here['n_tokens']:,.0f}",
+        )
         near_edge = here["n_tokens"] > 0.6 * self._axes.get_xlim()[1]
         self._here_label.set_horizontalalignment("right" if near_edge else "left")
         self._here_label.set_position((-9 if near_edge else 9, -8))
@@ -137,7 +156,9 @@ class TradeOffFigure:
         pad = max((top - bottom) * 0.18, 2.0 if self.metric.unit == "share" else 0.5)
         ax.set_ylim(bottom - pad, top + pad)
         unit = " %" if self.metric.unit == "share" else ""
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.0f}{unit}" if v <= 100 or not unit else ""))
+        ax.yaxis.set_major_formatter(
+            FuncFormatter(lambda v, _: f"{v:,.0f}{unit}" if v <= 100 or not unit else "")
+        )
 
     def png(self) -> bytes:
         """Render for the screen."""
@@ -150,8 +171,14 @@ class TradeOffFigure:
 
 
 def trade_off_figure(
-    curve: pd.DataFrame, here: Mapping[str, float], *, quality: str = "answer_retention", title: str,
-    subtitle: str = "", caption: str = "", width: str = "page",
+    curve: pd.DataFrame,
+    here: Mapping[str, float],
+    *,
+    quality: str = "answer_retention",
+    title: str,
+    subtitle: str = "",
+    caption: str = "",
+    width: str = "page",
 ) -> Figure:
     """Draw a trade-off once: see `TradeOffFigure.update` for the parameters."""
     drawn = TradeOffFigure(quality, width)
@@ -160,7 +187,12 @@ def trade_off_figure(
 
 
 def export_figure(
-    figure: Figure, stem: str | Path, *, settings: Mapping[str, Any], formats: tuple[str, ...] = FORMATS, dpi: int = 300
+    figure: Figure,
+    stem: str | Path,
+    *,
+    settings: Mapping[str, Any],
+    formats: tuple[str, ...] = FORMATS,
+    dpi: int = 300,
 ) -> list[Path]:
     """Write a figure as files that are byte-identical on repeat, with its settings inside.
 
@@ -208,8 +240,10 @@ def _place(label: Any, x: float, y: float, text: str) -> None:
 
 
 def _axis_words(metric: metrics.Metric) -> str:
-    return f"{metric.words}, % of queries" if metric.name == "answer_retention" else (
-        f"{metric.words}, mean %" if metric.unit == "share" else f"{metric.words} per query, mean"
+    return (
+        f"{metric.words}, % of queries"
+        if metric.name == "answer_retention"
+        else (f"{metric.words}, mean %" if metric.unit == "share" else f"{metric.words} per query, mean")
     )
 
 

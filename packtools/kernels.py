@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ NO_BUDGET = 1 << 30
 """Stands for 'no budget': no pack reaches it, and adding one chunk to it fits int32."""
 
 
-def distinct(values: Longs) -> Longs:
+def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Give the distinct values, ascending: a sort, which beats a hash table on large arrays."""
     if not len(values):
         return values
@@ -45,7 +46,6 @@ def keep_first(key: Longs, present: Bools) -> Ints:
     ndarray of int32, same shape
         Rank of the first equal cell; -1 where there is none before or the cell is absent.
     """
-    ranks, queries = key.shape
     first = np.full(key.shape, -1, dtype=np.int32)
     if not present.any():
         return first
@@ -82,8 +82,12 @@ class NearPairs:
 
     @classmethod
     def build(
-        cls, query: npt.ArrayLike, first: npt.ArrayLike, second: npt.ArrayLike,
-        jaccard: npt.ArrayLike, differs: npt.ArrayLike,
+        cls,
+        query: npt.ArrayLike,
+        first: npt.ArrayLike,
+        second: npt.ArrayLike,
+        jaccard: npt.ArrayLike,
+        differs: npt.ArrayLike,
     ) -> NearPairs:
         """Sort pairs into the order that `drop_near` needs."""
         a, b = np.asarray(first, np.int32), np.asarray(second, np.int32)
@@ -222,9 +226,7 @@ class _Tail:
         return self._saved
 
 
-def overshoot(
-    size: Ints, joined: Ints, keep: Bools, limit: int, ends_with: str
-) -> Ints:
+def overshoot(size: Ints, joined: Ints, keep: Bools, limit: int, ends_with: str) -> Ints:
     """Say by how much each cell would exceed the budget when its turn comes.
 
     Parameters
@@ -301,4 +303,5 @@ def running_starts(layout: Layout, size: Longs, gap: int) -> Longs:
 def group_sum(values: npt.NDArray[np.generic], start: Longs) -> Longs:
     """Sum the values of each query."""
     total = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
-    return total[start[1:]] - total[start[:-1]]
+    sums: Longs = total[start[1:]] - total[start[:-1]]
+    return sums

@@ -54,7 +54,9 @@ class Metric:
 def _metric(
     name: str, words: str, unit: str, kind: str, better: str, source: str, needs: tuple[str, ...] = ()
 ) -> Metric:
-    return Metric(name, words, unit, kind, better == "higher", 0.0, 1.0 if unit == "share" else None, needs, source)
+    return Metric(
+        name, words, unit, kind, better == "higher", 0.0, 1.0 if unit == "share" else None, needs, source
+    )
 
 
 METRICS: dict[str, Metric] = {
@@ -64,22 +66,41 @@ METRICS: dict[str, Metric] = {
         _metric("n_chars", "characters", "chars", "cost", "lower", "length of the rendered context"),
         _metric("n_chunks", "chunks", "chunks", "cost", "lower", "number of chunks kept"),
         _metric(
-            "compression_ratio", "share of the prompt left", "share", "cost", "lower",
+            "compression_ratio",
+            "share of the prompt left",
+            "share",
+            "cost",
+            "lower",
             "packed / original, in the unit of the budget; the packing report of the generation pipeline",
         ),
         _metric(
-            "gold_retention", "relevant passages kept", "share", "retention", "higher",
-            "recall of the judged-relevant candidates: kept / retrieved with a label of 1 or more", ("qrels",),
+            "gold_retention",
+            "relevant passages kept",
+            "share",
+            "retention",
+            "higher",
+            "recall of the judged-relevant candidates: kept / retrieved with a label of 1 or more",
+            ("qrels",),
         ),
         _metric(
-            "answer_retention", "answer kept", "share", "retention", "higher",
+            "answer_retention",
+            "answer kept",
+            "share",
+            "retention",
+            "higher",
             "1 if an answer that the full context holds is still in the packed text "
-            "(has_answer of Karpukhin et al. 2020, DPR, sec. 3, before and after)", ("answers",),
+            "(has_answer of Karpukhin et al. 2020, DPR, sec. 3, before and after)",
+            ("answers",),
         ),
         _metric(
-            "answer_position", "place of the answer", "share", "retention", "lower",
+            "answer_position",
+            "place of the answer",
+            "share",
+            "retention",
+            "lower",
             "characters before the first answer / characters of the packed text; "
-            "after Liu et al. 2024, Lost in the Middle", ("answers",),
+            "after Liu et al. 2024, Lost in the Middle",
+            ("answers",),
         ),
     )
 }
@@ -103,7 +124,9 @@ def need(name: str, unavailable: dict[str, str]) -> Metric:
 def share(part: npt.ArrayLike, whole: npt.ArrayLike) -> Floats:
     """Divide; NaN ("not scored") where the whole is 0."""
     p, w = np.asarray(part, np.float64), np.asarray(whole, np.float64)
-    return np.divide(p, w, out=np.full(np.broadcast(p, w).shape, np.nan), where=w != 0)
+    out: Floats = np.full(np.broadcast(p, w).shape, np.nan)
+    np.divide(p, w, out=out, where=w != 0)
+    return out
 
 
 def answer_retention(kept: npt.ArrayLike, full: npt.ArrayLike) -> Floats:

@@ -35,9 +35,12 @@ def write_notebook(path: Path, runs: list[str], name: str) -> Path:
         raise SettingError(
             f"packtools explore: {str(path)!r} exists and is not a notebook of this command. Give another --notebook."
         )
-    source = "load_sample()" if not runs else f"load_run({json.dumps(runs[0] if len(runs) == 1 else runs, ensure_ascii=False)})"
+    paths = json.dumps(runs[0] if len(runs) == 1 else runs, ensure_ascii=False)
+    source = f"load_run({paths})" if runs else "load_sample()"
     cells = [
-        _markdown(f"# What does packing {name} cost?\n\nMove the controls; the figure and the numbers follow."),
+        _markdown(
+            f"# What does packing {name} cost?\n\nMove the controls; the figure and the numbers follow."
+        ),
         _code(f"import packtools as pt\n\nrun = pt.{source}\nrun"),
         _code("explorer = pt.Explorer(run)\nexplorer"),
         _markdown("The state of the panel as a picture that stays when the kernel is gone."),
@@ -74,9 +77,15 @@ def lab_command(path: Path, browser: bool = True) -> list[str]:
     """
     root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     return [
-        sys.executable, "-m", "jupyterlab", str(path), "--ServerApp.ip=127.0.0.1",
-        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--LabApp.news_url=",
-        *root, *([] if browser else ["--no-browser"]),
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        str(path),
+        "--ServerApp.ip=127.0.0.1",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "--LabApp.news_url=",
+        *root,
+        *([] if browser else ["--no-browser"]),
     ]
 
 

@@ -138,9 +138,7 @@ def arrangement(name: str, n: int) -> npt.NDArray[np.int64]:
     return _permutation(name, get_ordering(name).function, n)
 
 
-def _permutation(
-    name: str, function: Callable[[Sequence[Any]], list[Any]], n: int
-) -> npt.NDArray[np.int64]:
+def _permutation(name: str, function: Callable[[Sequence[Any]], list[Any]], n: int) -> npt.NDArray[np.int64]:
     places = list(function(list(range(n))))
     if sorted(places) != list(range(n)):
         fail(PackerError, "register_ordering", name, f"a permutation of {n} items", places)

@@ -96,7 +96,7 @@ class PackedRun:
 
     def kept(self, qid: str) -> list[str]:
         """Give the ids kept for one query, in prompt order."""
-        query = self.prepared.query_number(qid)
+        query = self.prepared.run.number(qid)
         start, end = self.layout.start[query], self.layout.start[query + 1]
         passages = self.prepared.passage[self.layout.rank[start:end], query]
         return [self.prepared.docids[p] for p in passages]
@@ -150,7 +150,9 @@ def _settle(
     for query in queries.tolist():
         column = prepared.passage[:, query]
         settled = plan.settle(
-            np.flatnonzero(keep[:, query]).tolist(), config, limit,
+            np.flatnonzero(keep[:, query]).tolist(),
+            config,
+            limit,
             lambda ranks, column=column: prepared.recount(separator, [int(column[r]) for r in ranks]),  # type: ignore[misc]
         )
         recounted[query] = settled.used
@@ -199,8 +201,12 @@ def _rendered(sizes: plan.Sizes, layout: kernels.Layout) -> kernels.Longs:
 
 
 def _position(
-    layout: kernels.Layout, chars: plan.Sizes, here: kernels.Ints, found: kernels.Bools,
-    n_chars: kernels.Longs, gap: int,
+    layout: kernels.Layout,
+    chars: plan.Sizes,
+    here: kernels.Ints,
+    found: kernels.Bools,
+    n_chars: kernels.Longs,
+    gap: int,
 ) -> kernels.Floats:
     """Give the share of the packed text that stands before the first answer."""
     size = chars.size[layout.rank, layout.query].astype(np.int64)

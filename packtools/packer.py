@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,8 +15,20 @@ from packtools.counters import CharCounter, TokenCounter, counter_for, separator
 from packtools.dedup import exact_groups, similar_pairs
 from packtools.errors import PackerError, check_count
 from packtools.ordering import get_ordering
-from packtools.schema import Chunk, ConflictAnnotation, Decision, PackedContext, PackerConfig, RequestContext, Span
+from packtools.schema import (
+    Chunk,
+    ConflictAnnotation,
+    Decision,
+    PackedContext,
+    PackerConfig,
+    RequestContext,
+    Span,
+)
 from packtools.text import differences, shingles, text_key
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span as OtelSpan
+    from opentelemetry.trace import Tracer
 
 __all__ = ["ContextPacker"]
 
@@ -141,8 +154,14 @@ class ContextPacker:
         text, spans = _render(chunks, settled.ranks, book, config)
         conflicts = _conflicts([chunks[r] for r in settled.ranks]) if config.detect_conflicts else ()
         return PackedContext(
-            text, tuple(chunks[r] for r in settled.ranks), spans, decisions, conflicts,
-            settled.used, config, counter.name,
+            text,
+            tuple(chunks[r] for r in settled.ranks),
+            spans,
+            decisions,
+            conflicts,
+            settled.used,
+            config,
+            counter.name,
         )
 
 
@@ -191,7 +210,10 @@ def _cells(chunks: list[Chunk], config: PackerConfig) -> plan.Candidates:
     near = NO_PAIRS
     if config.jaccard_threshold is not None:
         pairs = similar_pairs(shingles(texts), config.jaccard_threshold)
-        marks = {int(i): differences(texts[i]) for i in kernels.distinct(np.concatenate([pairs.first, pairs.second]))}
+        marks = {
+            int(i): differences(texts[i])
+            for i in kernels.distinct(np.concatenate([pairs.first, pairs.second]))
+        }
         differs = [marks[int(a)] != marks[int(b)] for a, b in zip(pairs.first, pairs.second, strict=True)]
         near = kernels.NearPairs.build(
             np.zeros(len(differs)), pairs.first, pairs.second, pairs.jaccard, differs
@@ -231,10 +253,16 @@ def _decisions(
         of = int(book.of[rank, 0])
         out.append(
             Decision(
-                chunk.id, rank + 1, chunk.score, int(sizes.size[rank, 0]), code == plan.KEPT,
-                plan.REASONS[code], chunks[of].id if of >= 0 else None,
+                chunk.id,
+                rank + 1,
+                chunk.score,
+                int(sizes.size[rank, 0]),
+                code == plan.KEPT,
+                plan.REASONS[code],
+                chunks[of].id if of >= 0 else None,
                 float(book.similarity[rank, 0]) if of >= 0 else None,
-                int(book.over_by[rank, 0]) if code == plan.OVER_BUDGET else None, config.unit,
+                int(book.over_by[rank, 0]) if code == plan.OVER_BUDGET else None,
+                config.unit,
             )
         )
     return tuple(out)
@@ -268,13 +296,13 @@ def _conflicts(kept: list[Chunk]) -> tuple[ConflictAnnotation, ...]:
         return ()
 
 
-def _tracer():  # type: ignore[no-untyped-def]
+def _tracer() -> Tracer:
     from opentelemetry import trace
 
     return trace.get_tracer("packtools")
 
 
-def _describe(span, packed: PackedContext, n_in: int) -> None:  # type: ignore[no-untyped-def]
+def _describe(span: OtelSpan, packed: PackedContext, n_in: int) -> None:
     """Put the figures of a pack on its span."""
     if not span.is_recording():
         return

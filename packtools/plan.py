@@ -153,7 +153,11 @@ class Ledger:
 
 
 def ledger(
-    cells: Candidates, sizes: Sizes, left: Survivors, keep: Bools, config: PackerConfig,
+    cells: Candidates,
+    sizes: Sizes,
+    left: Survivors,
+    keep: Bools,
+    config: PackerConfig,
     backed_off: dict[tuple[int, int], int],
 ) -> Ledger:
     """Say of each cell what became of it.

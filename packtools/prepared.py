@@ -19,7 +19,7 @@ import pandas as pd
 from packtools import kernels, metrics, plan
 from packtools.counters import TokenCounter, additive, counter_for, separator_cost
 from packtools.dedup import exact_groups, similar_pairs
-from packtools.errors import SettingError, check_share, fail, unknown
+from packtools.errors import SettingError, check_share, fail
 from packtools.packed import PackedRun
 from packtools.packer import ContextPacker
 from packtools.progress import progress
@@ -147,7 +147,9 @@ class PreparedRun:
         involved = kernels.distinct(np.concatenate([pairs.first, pairs.second]))
         marks = {int(i): differences(self._texts[i]) for i in involved}
         unlike = [marks[int(a)] != marks[int(b)] for a, b in zip(pairs.first, pairs.second, strict=True)]
-        return _retrieved_together(rank, query, passage, len(self._texts), pairs, np.array(unlike, dtype=bool))
+        return _retrieved_together(
+            rank, query, passage, len(self._texts), pairs, np.array(unlike, dtype=bool)
+        )
 
     def _find_relevant(self) -> kernels.Bools | None:
         """Mark the judged-relevant candidates; None without qrels."""
@@ -238,8 +240,14 @@ class PreparedRun:
         """Give what is left after dedup; a look-up for every threshold seen before."""
         threshold = config.jaccard_threshold
         if threshold is not None and threshold < self.min_jaccard:
-            fail(SettingError, "evaluate", "jaccard_threshold", f"at least {self.min_jaccard}", threshold,
-                 f"Pairs were kept from there on; use prepare(run, min_jaccard={threshold}).")
+            fail(
+                SettingError,
+                "evaluate",
+                "jaccard_threshold",
+                f"at least {self.min_jaccard}",
+                threshold,
+                f"Pairs were kept from there on; use prepare(run, min_jaccard={threshold}).",
+            )
         key = (config.deduplicates, threshold, config.protect_differences)
         if key not in self._left:
             if len(self._left) >= 64:
@@ -288,12 +296,6 @@ class PreparedRun:
         return [packed for packed in out if packed is not None]
 
     # --- looking closer ---------------------------------------------------------------------
-
-    def query_number(self, qid: str) -> int:
-        """Give the column of a query, or one error that names a near id."""
-        if qid not in self.run.queries.index:
-            unknown(SettingError, "query", "qid", qid, self.qids[:20], "See run.queries.")
-        return int(self.run.queries.index.get_loc(qid))
 
     def context(self, qid: str, config: PackerConfig) -> PackedContext:
         """Pack one query and show everything about it: text, spans, every decision, conflicts."""
@@ -353,17 +355,26 @@ class PreparedRun:
 
 
 def _retrieved_together(
-    rank: kernels.Longs, query: kernels.Longs, passage: kernels.Longs, n: int, pairs: Any, unlike: kernels.Bools
+    rank: kernels.Longs,
+    query: kernels.Longs,
+    passage: kernels.Longs,
+    n: int,
+    pairs: Any,
+    unlike: kernels.Bools,
 ) -> kernels.NearPairs:
     """Find the queries in which both passages of a pair stand, and their ranks."""
     order = np.lexsort((query, passage))
     query_of, rank_of = query[order], rank[order]
     start = np.searchsorted(passage[order], np.arange(n + 1))
     times = np.diff(start)
-    rare = np.where(times[pairs.first] <= times[pairs.second], pairs.first, pairs.second) if n else pairs.first
+    rare = (
+        np.where(times[pairs.first] <= times[pairs.second], pairs.first, pairs.second) if n else pairs.first
+    )
     other = pairs.first + pairs.second - rare
     pair = np.repeat(np.arange(len(rare)), times[rare]) if n else rare
-    within = np.arange(len(pair)) - np.repeat(np.cumsum(times[rare]) - times[rare], times[rare]) if n else rare
+    within = (
+        np.arange(len(pair)) - np.repeat(np.cumsum(times[rare]) - times[rare], times[rare]) if n else rare
+    )
     cell = start[rare[pair]] + within if n else rare
     n_queries = int(query.max(initial=0)) + 1
     every = passage[order] * n_queries + query_of

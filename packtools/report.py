@@ -42,19 +42,21 @@ def printed(prepared: PreparedRun, config: PackerConfig, table: pd.DataFrame) ->
             cells += _cells(name, row, first=setting == table.index[0])
         rows.append(cells)
     widths = [max(len(r[i]) for r in rows) for i in range(len(head))]
-    lines = ["  ".join(c.rjust(n) if i else c.ljust(n) for i, (c, n) in enumerate(zip(r, widths, strict=True))) for r in rows]
+    aligned = [[c.rjust(n) for c, n in zip(row, widths, strict=True)] for row in rows]
+    lines = ["  ".join([row[0].strip().ljust(widths[0]), *row[1:]]) for row in aligned]
     run = prepared.run
     threshold = config.jaccard_threshold
     near = "near-duplicates kept" if threshold is None else f"near-duplicates dropped from {threshold:.2f}"
     title = (
         f"{run.name} · {run.n_queries:,} queries × up to {run.depth} passages · {prepared.counter.name} · "
-        f"{order_words(config.order)} · {near}\nmeans per query; points: difference to everything, paired bootstrap"
+        f"{order_words(config.order)} · {near}\n"
+        "means per query; points: difference to everything, paired bootstrap"
     )
     missing = [f"{metrics.METRICS[n].words}: {why}" for n, why in prepared.unavailable.items()]
     return "\n".join([title, "", lines[0], "-" * len(lines[0]), *lines[1:], *missing])
 
 
-def _cells(name: str, row: pd.Series, first: bool) -> list[str]:  # type: ignore[type-arg]
+def _cells(name: str, row: pd.Series, first: bool) -> list[str]:
     n = int(row[f"{name}_n"])
     share = metrics.METRICS[name].unit == "share"
     value = "n/a" if n == 0 else f"{row[name]:.1%}" if share else f"{row[name]:,.1f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,6 +15,10 @@ __all__ = ["PairedDelta", "paired_bootstrap"]
 
 Floats = npt.NDArray[np.float64]
 RESAMPLES = 2000
+BLOCK = 1 << 20
+"""Draws made at a time."""
+REMEMBERED = 1 << 24
+"""Draws (64 MiB) up to which they are kept for the next metric."""
 
 
 @dataclass(frozen=True)
@@ -110,18 +115,30 @@ def paired_bootstrap(
     difference = b - a
     low = high = np.nan
     if n > 1:
-        means = (_draws(n, n_resamples, rng) @ difference.astype(np.float32)).astype(np.float64) / n
+        means = _resampled_sums(difference.astype(np.float32), n_resamples, rng) / n
         low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
     return PairedDelta(
         float(a.mean()), float(b.mean()), float(difference.mean()), float(low), float(high), n, confidence
     )
 
 
-@lru_cache(maxsize=4)
-def _draws(n: int, n_resamples: int, rng: int) -> npt.NDArray[np.float32]:
-    """How often each of n queries is drawn in each resample."""
+def _resampled_sums(values: npt.NDArray[np.float32], n_resamples: int, rng: int) -> Floats:
+    """Sum the values of each resample; draws that are small enough are remembered."""
+    n = len(values)
+    blocks = _drawn(n, n_resamples, rng) if n * n_resamples <= REMEMBERED else _blocks(n, n_resamples, rng)
+    return np.concatenate([(block @ values).astype(np.float64) for block in blocks])
+
+
+@lru_cache(maxsize=8)
+def _drawn(n: int, n_resamples: int, rng: int) -> list[npt.NDArray[np.float32]]:
+    return list(_blocks(n, n_resamples, rng))
+
+
+def _blocks(n: int, n_resamples: int, rng: int) -> Iterator[npt.NDArray[np.float32]]:
+    """Give how often each of n queries is drawn, some resamples at a time: shape (rows, n)."""
     generator = np.random.default_rng(rng)
-    counts = np.empty((n_resamples, n), dtype=np.float32)
-    for row in counts:
-        row[:] = np.bincount(generator.integers(0, n, n), minlength=n)
-    return counts
+    rows = max(BLOCK // n, 1)
+    for begin in range(0, n_resamples, rows):
+        size = min(rows, n_resamples - begin)
+        drawn = generator.integers(0, n, (size, n)) + np.arange(size)[:, None] * n
+        yield np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(np.float32)

@@ -214,9 +214,7 @@ def _hash_shingles(
     return hashed, owner
 
 
-def _rarest_first(
-    hashed: npt.NDArray[np.uint64], owner: npt.NDArray[np.int32], n_texts: int
-) -> Shingles:
+def _rarest_first(hashed: npt.NDArray[np.uint64], owner: npt.NDArray[np.int32], n_texts: int) -> Shingles:
     """Number the shingles by how few texts have them, and sort each text's by that number."""
     order = np.argsort(hashed)
     fresh = np.ones(len(order), dtype=bool)

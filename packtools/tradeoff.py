@@ -21,7 +21,11 @@ SHOWN = PackerConfig(separator="\n\n", detect_conflicts=False)
 def unpacked(config: PackerConfig) -> PackerConfig:
     """Give the baseline of a setting: every candidate, as retrieved, rendered the same way."""
     return PackerConfig(
-        budget=None, unit=config.unit, deduplicate=False, order="descending", separator=config.separator,
+        budget=None,
+        unit=config.unit,
+        deduplicate=False,
+        order="descending",
+        separator=config.separator,
         detect_conflicts=False,
     )
 
@@ -51,14 +55,25 @@ def delta_table(baseline: PackedRun, candidate: PackedRun, *, rng: int = 0) -> p
     for name in candidate.per_query.columns:
         d = stats.paired_bootstrap(baseline.per_query[name], candidate.per_query[name], rng=rng)
         rows[name] = {
-            "baseline": d.baseline, "candidate": d.candidate, "delta": d.delta, "ci_low": d.low,
-            "ci_high": d.high, "n": d.n, "N": len(candidate.per_query), "unit": metrics.METRICS[name].unit,
+            "baseline": d.baseline,
+            "candidate": d.candidate,
+            "delta": d.delta,
+            "ci_low": d.low,
+            "ci_high": d.high,
+            "n": d.n,
+            "N": len(candidate.per_query),
+            "unit": metrics.METRICS[name].unit,
         }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("metric")
 
 
 def trade_off(
-    prepared: PreparedRun, config: PackerConfig, budgets: Sequence[int], *, rng: int = 0
+    prepared: PreparedRun,
+    config: PackerConfig,
+    budgets: Sequence[int],
+    *,
+    quality: Sequence[str] | None = None,
+    rng: int = 0,
 ) -> pd.DataFrame:
     """Tabulate cost and quality of one setting under several budgets, the baseline first.
 
@@ -69,6 +84,8 @@ def trade_off(
         Its own budget is not used.
     budgets : sequence of int
         In the unit of `config`.
+    quality : sequence of str or None, default None
+        Quality metrics to compare; None is all that the run can give.
     rng : int, default 0
 
     Returns
@@ -88,24 +105,28 @@ def trade_off(
     base = prepared.evaluate(unpacked(config))
     runs = [base, *prepared.evaluate_budgets(config, list(budgets))]
     names = ["everything", *(f"{b:,}" for b in budgets)]
-    quality = available(prepared, "retention") or ["n_chunks"]
+    if quality is None:
+        quality = available(prepared, "retention") or ["n_chunks"]
     rows = []
     for packed in runs:
         means = packed.per_query[["n_tokens", "compression_ratio"]].mean()
         row: dict[str, float | int | None] = {
-            "budget": packed.config.budget, "n_tokens": means["n_tokens"],
-            "compression_ratio": means["compression_ratio"], "N": len(packed.per_query),
+            "budget": packed.config.budget,
+            "n_tokens": means["n_tokens"],
+            "compression_ratio": means["compression_ratio"],
+            "N": len(packed.per_query),
         }
         for name in quality:
             d = stats.paired_bootstrap(base.per_query[name], packed.per_query[name], rng=rng)
             row |= {
-                name: packed.per_query[name].mean(), f"{name}_delta": d.delta, f"{name}_ci_low": d.low,
-                f"{name}_ci_high": d.high, f"{name}_n": int(packed.per_query[name].notna().sum()),
+                name: packed.per_query[name].mean(),
+                f"{name}_delta": d.delta,
+                f"{name}_ci_low": d.low,
+                f"{name}_ci_high": d.high,
+                f"{name}_n": int(packed.per_query[name].notna().sum()),
             }
         rows.append(row)
-    table = pd.DataFrame(rows, index=pd.Index(names, name="setting"))
-    table["budget"] = table["budget"].astype("Int64")
-    return table
+    return pd.DataFrame(rows, index=pd.Index(names, name="setting"), dtype=float)
 
 
 def ladder(prepared: PreparedRun, config: PackerConfig, steps: int = 16) -> list[int]:
@@ -121,5 +142,5 @@ def round_budget(value: float) -> int:
     """Round to two digits and a half: 137 → 135, 1,234 → 1,250, 87 → 87."""
     if value < 100:
         return max(round(value), 1)
-    step = 10 ** (len(str(int(value))) - 2) // 2
+    step = 5 * int(10 ** (len(str(int(value))) - 3))
     return max(round(value / step) * step, 1)

@@ -31,13 +31,16 @@ ROWS = 12
 OFF = 2.0
 """Stands for "no threshold" in the controls, at the end beyond 1.00."""
 PICTURE = (759, 440)
+WIDTH = "352px"
 CSS = """<style>
 .packtools table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}
-.packtools th{text-align:right;font-weight:600;padding:2px 9px;border-bottom:1px solid var(--jp-border-color1,#999)}
+.packtools th{text-align:right;font-weight:600;padding:2px 9px;
+ border-bottom:1px solid var(--jp-border-color1,#999)}
 .packtools td{text-align:right;padding:2px 9px}
 .packtools td.text,.packtools th.text{text-align:left}
 .packtools tr.lost td{color:#b34700;font-weight:600}
-.packtools .answer{padding:9px 12px;border-left:4px solid #D55E00;background:var(--jp-layout-color2,#f4f4f4);line-height:1.5}
+.packtools .answer{width:348px;box-sizing:border-box;margin:6px 0;padding:9px 12px;
+ border-left:4px solid #D55E00;background:var(--jp-layout-color2,#f4f4f4);line-height:1.5}
 .packtools .answer b{font-size:15px}
 .packtools .error{padding:9px 12px;border-left:4px solid #b00020;background:#fdecee;color:#7a0016}
 .packtools .quiet{color:var(--jp-ui-font-color2,#666);font-size:12px}
@@ -93,38 +96,52 @@ class Explorer:
     def _controls(self) -> None:
         config = self.model.config
         most = max(self.model.largest_context(config), config.budget or 1)
-        wide = {"layout": w.Layout(width="330px"), "style": {"description_width": "92px"}}
+        wide = {"layout": w.Layout(width=WIDTH), "style": {"description_width": "104px"}}
         self.budget_slider = w.FloatLogSlider(
-            value=config.budget or most, base=10, min=math.log10(max(most // 60, 1)), max=math.log10(most), step=0.01,
-            readout=False, description="Budget", **wide,
+            value=config.budget or most,
+            base=10,
+            min=math.log10(max(most // 60, 1)),
+            max=math.log10(most),
+            step=0.01,
+            readout=False,
+            description="Budget",
+            **wide,
         )
         self.budget = w.BoundedIntText(
-            value=config.budget or most, min=1, max=max(most, 1_000_000), description="Budget, tokens", **wide
+            value=config.budget or most, min=1, max=max(most, 1_000_000), description="Budget, exact", **wide
         )
         self.order = w.Dropdown(
-            options=[(order_words(name), name) for name in ORDERINGS], value=config.order, description="Order", **wide
+            options=[(order_words(name), name) for name in ORDERINGS],
+            value=config.order,
+            description="Order",
+            **wide,
         )
         steps = [(f"{t / 100:.2f}", t / 100) for t in range(int(self.model.prepared.min_jaccard * 100), 101)]
         thresholds = [*steps, ("off", OFF)]
         at = config.jaccard_threshold or OFF
         self.threshold_slider = w.SelectionSlider(
-            options=thresholds, value=at, description="Near-dup.", readout=False, **wide
+            options=thresholds, value=at, description="Near-duplicates", readout=False, **wide
         )
-        self.threshold = w.Dropdown(options=thresholds, value=at, description="Near-dup. from", **wide)
+        self.threshold = w.Dropdown(options=thresholds, value=at, description="Dropped from", **wide)
         self.protect = w.Checkbox(
-            value=config.protect_differences, description="keep what differs in a number, date or negation",
-            indent=False, layout=w.Layout(width="330px"),
+            value=config.protect_differences,
+            description="keep those that differ in a number or date",
+            indent=False,
+            layout=w.Layout(width=WIDTH),
         )
         self.quality = w.Dropdown(
-            options=[(words, name) for name, words in self.model.qualities.items()], value=self.model.quality,
-            description="Quality", **wide,
+            options=[(words, name) for name, words in self.model.qualities.items()],
+            value=self.model.quality,
+            description="Quality",
+            **wide,
         )
         own = self.model.prepared.counter.name
         self.counter = w.Dropdown(
             options=list(dict.fromkeys([*COUNTERS, own])), value=own, description="Counter", **wide
         )
         self.export = w.Button(
-            description="Export figure, tables, settings", layout=w.Layout(width="330px"),
+            description="Export figure, tables, settings",
+            layout=w.Layout(width=WIDTH),
             tooltip="Write PNG, SVG, PDF, CSV and JSON",
         )
         self._observe()
@@ -137,7 +154,16 @@ class Explorer:
         for control in (self.order, self.protect, self.quality, self.counter):
             control.observe(self._guard(self._changed), "value")
         self.export.on_click(self._guard(self.write_exports))
-        for name in ("budget_slider", "budget", "order", "threshold_slider", "threshold", "quality", "counter", "export"):
+        for name in (
+            "budget_slider",
+            "budget",
+            "order",
+            "threshold_slider",
+            "threshold",
+            "quality",
+            "counter",
+            "export",
+        ):
             getattr(self, name).add_class(f"packtools-{name.replace('_', '-')}")
 
     def _outputs(self) -> None:
@@ -155,12 +181,24 @@ class Explorer:
     def _arrange(self) -> w.VBox:
         left = w.VBox(
             [
-                self.budget_slider, self.budget, self.order, self.threshold_slider, self.threshold, self.protect,
-                self.quality, self.counter, self.answer, self.export, self.exported, self.status,
+                self.budget_slider,
+                self.budget,
+                self.order,
+                self.threshold_slider,
+                self.threshold,
+                self.protect,
+                self.quality,
+                self.counter,
+                self.answer,
+                self.export,
+                self.exported,
+                self.status,
             ],
-            layout=w.Layout(width="350px", flex="0 0 auto"),
+            layout=w.Layout(width="368px", flex="0 0 auto"),
         )
-        right = w.VBox([self.picture, self.deltas, self.queries], layout=w.Layout(flex="1 1 480px", overflow="auto"))
+        right = w.VBox(
+            [self.picture, self.deltas, self.queries], layout=w.Layout(flex="1 1 480px", overflow="auto")
+        )
         body = w.Box([left, right], layout=w.Layout(display="flex", flex_flow="row wrap", grid_gap="18px"))
         whole = w.VBox([w.HTML(CSS), self.head, self.error, body])
         whole.add_class("packtools")
@@ -168,7 +206,7 @@ class Explorer:
 
     # --- events -------------------------------------------------------------------------------
 
-    def _guard(self, action: Callable[[Any], None]) -> Callable[[Any], None]:
+    def _guard(self, action: Callable[[Any], object]) -> Callable[[Any], None]:
         """Show an error in the panel and raise it again; the last good figure stays."""
 
         def guarded(event: Any = None) -> None:
@@ -176,7 +214,9 @@ class Explorer:
                 action(event)
             except Exception as error:
                 text = html.escape(f"{type(error).__name__}: {error}")
-                self.error.value = f'<div class="error" role="alert">{text}<br>The last good figure is shown.</div>'
+                self.error.value = (
+                    f'<div class="error" role="alert">{text}<br>The last good figure is shown.</div>'
+                )
                 raise
 
         return guarded
@@ -218,7 +258,9 @@ class Explorer:
             self.model.set_counter(self.counter.value)
         self.model.set_quality(self.quality.value)
         self.model.config = self.model.config.replace(
-            budget=self.budget.value, order=self.order.value, protect_differences=self.protect.value,
+            budget=self.budget.value,
+            order=self.order.value,
+            protect_differences=self.protect.value,
             jaccard_threshold=None if self.threshold.value == OFF else self.threshold.value,
         )
         self.view = self.model.view()
@@ -230,7 +272,9 @@ class Explorer:
         paths = self.view.export(self.export_dir / _slug(self.model.prepared.run.name))
         names = "".join(f"<li>{html.escape(p.name)}</li>" for p in paths)
         folder = html.escape(str(paths[0].parent))
-        self.exported.value = f'<div class="quiet">Written to <b>{folder}</b>:<ul style="margin:2px 0">{names}</ul></div>'
+        self.exported.value = (
+            f'<div class="quiet">Written to <b>{folder}</b>:<ul style="margin:2px 0">{names}</ul></div>'
+        )
         return paths
 
     # --- showing ------------------------------------------------------------------------------
@@ -264,14 +308,17 @@ class Explorer:
 def _image(png: bytes, alt: str) -> str:
     width, height = PICTURE
     source = base64.b64encode(png).decode()
-    return f'<img alt="{html.escape(alt)}" width="{width}" height="{height}" src="data:image/png;base64,{source}">'
+    size = f'width="{width}" height="{height}"'
+    return f'<img alt="{html.escape(alt)}" {size} src="data:image/png;base64,{source}">'
 
 
 def _number(value: float, unit: str, signed: bool = False) -> str:
     """Write a value in its unit: percent for shares, points for their differences."""
     if value != value:
         return "n/a"
-    scale, digits, tail = (100, 1, "" if signed else " %") if unit == "share" else (1, 0 if abs(value) >= 100 else 1, "")
+    scale, digits, tail = (
+        (100, 1, "" if signed else " %") if unit == "share" else (1, 0 if abs(value) >= 100 else 1, "")
+    )
     text = f"{value * scale:{'+' if signed else ''},.{digits}f}"
     if float(text.replace(",", "")) == 0:
         text = text.lstrip("+-")
@@ -285,8 +332,11 @@ def _delta_html(table: pd.DataFrame, missing: list[str]) -> str:
         label = metrics.METRICS[str(name)].words + (", points" if unit == "share" else "")
         interval = f"[{_number(row['ci_low'], unit, True)}, {_number(row['ci_high'], unit, True)}]"
         cells = [
-            _number(row["baseline"], unit), _number(row["candidate"], unit), _number(row["delta"], unit, True),
-            interval if row["n"] > 1 else "not testable", f"{row['n']:,} of {row['N']:,}",
+            _number(row["baseline"], unit),
+            _number(row["candidate"], unit),
+            _number(row["delta"], unit, True),
+            interval if row["n"] > 1 else "not testable",
+            f"{row['n']:,} of {row['N']:,}",
         ]
         body = "".join(f"<td>{c}</td>" for c in cells)
         rows.append(f"<tr><td class='text'>{label}</td>{body}</tr>")
@@ -294,7 +344,8 @@ def _delta_html(table: pd.DataFrame, missing: list[str]) -> str:
     notes = "".join(f"<div class='quiet'>{html.escape(m)}</div>" for m in missing)
     return (
         "<h4 style='margin:8px 0 2px'>This setting against the baseline, means per query</h4>"
-        f"<table><thead><tr><th class='text'>metric</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>{notes}"
+        f"<table><thead><tr><th class='text'>metric</th>{heads}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table>{notes}"
     )
 
 
@@ -304,15 +355,19 @@ def _query_html(view: View) -> str:
     rows = []
     for qid, row in frame.head(ROWS).iterrows():
         cells = [
-            f"{row['n_tokens_baseline']:,.0f}", f"{row['n_tokens']:,.0f}",
-            _number(row[f"{name}_baseline"], metric.unit), _number(row[name], metric.unit),
+            f"{row['n_tokens_baseline']:,.0f}",
+            f"{row['n_tokens']:,.0f}",
+            _number(row[f"{name}_baseline"], metric.unit),
+            _number(row[name], metric.unit),
             _number(row["delta"], metric.unit, True),
         ]
         body = "".join(f"<td>{c}</td>" for c in cells)
         worse = row["delta"] < 0 if metric.higher_is_better else row["delta"] > 0
         mark = " class='lost'" if worse else ""
         text = html.escape(str(row["query"])[:80])
-        rows.append(f"<tr{mark}><td class='text'>{html.escape(str(qid))}</td><td class='text'>{text}</td>{body}</tr>")
+        rows.append(
+            f"<tr{mark}><td class='text'>{html.escape(str(qid))}</td><td class='text'>{text}</td>{body}</tr>"
+        )
     words = metric.words
     heads = "".join(f"<th>{h}</th>" for h in ("tokens before", "here", f"{words} before", "here", "delta"))
     shown = min(ROWS, len(frame))

@@ -23,7 +23,7 @@ def assert_same(prepared, config, qids):
     """Compare the whole outcome of a setting with packs made one by one."""
     packed = prepared.evaluate(config)
     packer = pt.ContextPacker(config, prepared.counter)
-    table = {qid: rows for qid, rows in packed.decisions.groupby("qid", observed=True)}
+    table = dict(list(packed.decisions.groupby("qid", observed=True)))
     for qid in qids:
         one = packer.pack_sync(None, prepared.run.chunks(qid))
         assert packed.kept(qid) == [c.id for c in one.chunks], (qid, config)
@@ -42,7 +42,10 @@ def test_evaluate_equals_pack_query_by_query_on_the_sample(sample, order, separa
     for number, budget in enumerate(BUDGETS):
         threshold = THRESHOLDS[number % len(THRESHOLDS)]
         config = pt.PackerConfig(
-            budget=budget, order=order, separator=separator, jaccard_threshold=threshold,
+            budget=budget,
+            order=order,
+            separator=separator,
+            jaccard_threshold=threshold,
             protect_differences=number % 2 == 0,
         )
         assert_same(sample, config, sample.qids[number::4])
@@ -58,9 +61,15 @@ def test_evaluate_equals_pack_query_by_query_on_the_sample(sample, order, separa
     protect=st.booleans(),
     data=st.data(),
 )
-def test_evaluate_equals_pack_for_any_setting(sample, budget, order, threshold, separator, unit, protect, data):
+def test_evaluate_equals_pack_for_any_setting(
+    sample, budget, order, threshold, separator, unit, protect, data
+):
     config = pt.PackerConfig(
-        budget=budget, order=order, jaccard_threshold=threshold, separator=separator, unit=unit,
+        budget=budget,
+        order=order,
+        jaccard_threshold=threshold,
+        separator=separator,
+        unit=unit,
         protect_differences=protect,
     )
     assert_same(sample, config, data.draw(st.lists(st.sampled_from(sample.qids), min_size=1, max_size=3)))
@@ -72,18 +81,39 @@ def test_evaluate_equals_pack_on_real_multidocument_questions(real, gold):
     for order in pt.ORDERINGS:
         for number, budget in enumerate(BUDGETS):
             for threshold in THRESHOLDS:
-                config = pt.PackerConfig(budget=budget, order=order, separator="\n\n", jaccard_threshold=threshold)
+                config = pt.PackerConfig(
+                    budget=budget, order=order, separator="\n\n", jaccard_threshold=threshold
+                )
                 assert_same(prepared, config, prepared.qids[number + gold :: 33])
 
 
-SNIPPETS = ["alpha beta gamma delta epsilon", " leading space", "/slash first", "\n\nbreaks", "3.14", "3,14", "...",
-            "", "   ", "É è", "中文没有空格的文字在这里", "Not so.", "so", "x" * 40, "tail  ", "tab\tend\n"]
+SNIPPETS = [
+    "alpha beta gamma delta epsilon",
+    " leading space",
+    "/slash first",
+    "\n\nbreaks",
+    "3.14",
+    "3,14",
+    "...",
+    "",
+    "   ",
+    "É è",
+    "中文没有空格的文字在这里",
+    "Not so.",
+    "so",
+    "x" * 40,
+    "tail  ",
+    "tab\tend\n",
+]
 
 
 @settings(max_examples=150, deadline=None)
 @given(
-    table=st.lists(st.lists(st.sampled_from(range(len(SNIPPETS))), min_size=1, max_size=7, unique=True),
-                   min_size=1, max_size=4),
+    table=st.lists(
+        st.lists(st.sampled_from(range(len(SNIPPETS))), min_size=1, max_size=7, unique=True),
+        min_size=1,
+        max_size=4,
+    ),
     budget=st.one_of(st.none(), st.integers(1, 60)),
     order=st.sampled_from(["lost_in_middle", "descending", "ascending"]),
     separator=st.sampled_from([None, "\n\n", "\n", " / ", ""]),
@@ -102,7 +132,11 @@ def test_shuffled_rows_give_the_same_packs(sample):
     run = sample.run
     mixed = run.candidates.iloc[np.random.default_rng(1).permutation(len(run.candidates))]
     again = pt.Run.from_frames(
-        mixed, run.passages, queries=run.queries["text"].to_dict(), qrels=run.qrels, answers=run.answers.to_dict()
+        mixed,
+        run.passages,
+        queries=run.queries["text"].to_dict(),
+        qrels=run.qrels,
+        answers=run.answers.to_dict(),
     )
     config = pt.PackerConfig(budget=700, separator="\n\n", jaccard_threshold=0.85)
     first, second = sample.evaluate(config), pt.prepare(again).evaluate(config)

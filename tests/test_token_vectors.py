@@ -66,8 +66,12 @@ def test_pack_gives_the_recorded_pack(case, protect):
     packer = pt.ContextPacker(config=config, token_counter=Words())
     chunks = [
         pt.Chunk(
-            c["id"], c["content"] or "", c["score"], token_count=c["token_count"],
-            content_ref=c.get("content_ref"), tenant_id=c.get("tenant_id"),
+            c["id"],
+            c["content"] or "",
+            c["score"],
+            token_count=c["token_count"],
+            content_ref=c.get("content_ref"),
+            tenant_id=c.get("tenant_id"),
         )
         for c in given["chunks"]
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from packtools.errors import RunFormatError
-from packtools.runs.files import id_of, json_records
+from packtools.runs.files import id_of, json_records, text_of
 from packtools.runs.model import LoadReport, Run
 from packtools.runs.tables import DOC_KEYS, QUERY_KEYS, answer_list
 
@@ -60,7 +61,9 @@ class _Reader:
                 continue
             docid = self._docid(ctx, text, number)
             if docid in seen:
-                self.report.repaired(self.path.name, "document repeated for a query: the best rank stays", number)
+                self.report.repaired(
+                    self.path.name, "document repeated for a query: the best rank stays", number
+                )
                 continue
             seen.add(docid)
             values = (qid, docid, rank, score, bool(ctx.get("hasanswer", False)))
@@ -78,18 +81,22 @@ class _Reader:
         try:
             return float(value)
         except (TypeError, ValueError):
-            self.report.repaired(self.path.name, "score that is not a number: its place in the list counts", number)
+            self.report.repaired(
+                self.path.name, "score that is not a number: its place in the list counts", number
+            )
             return math.nan
 
     def _by_place(self, scores: list[float], number: int) -> list[float]:
         """Let a context without a score stand where the list has it: it takes its neighbour's."""
         known = [s for s in scores if math.isfinite(s)]
         if len(known) == len(scores):
-            if any(a < b for a, b in zip(scores, scores[1:], strict=False)):
-                self.report.ignored(self.path.name, "list that is not sorted by score: its order counts", number)
+            if any(a < b for a, b in pairwise(scores)):
+                self.report.ignored(
+                    self.path.name, "list that is not sorted by score: its order counts", number
+                )
                 return [1.0 / rank for rank in range(1, len(scores) + 1)]
             return scores
-        if not known or any(a < b for a, b in zip(known, known[1:], strict=False)):
+        if not known or any(a < b for a, b in pairwise(known)):
             self.report.ignored(self.path.name, "list without usable scores: its order counts", number)
             return [1.0 / rank for rank in range(1, len(scores) + 1)]
         missing = len(scores) - len(known)
@@ -102,14 +109,16 @@ class _Reader:
         return out
 
     def _docid(self, ctx: dict[str, Any], text: str, number: int) -> str:
-        title = ctx.get("title") if isinstance(ctx.get("title"), str) else ""
+        title = text_of(ctx, ("title",)) or ""
         docid = id_of(ctx, DOC_KEYS, self.path, number, self.report)
         if docid is None:
             digest = hashlib.sha256(f"{title}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
             docid = "text-" + digest[:ID_DIGITS]
             self.report.ignored(self.path.name, "context without an id: named by its text", number)
         elif self.passages.get(docid, (title, text)) != (title, text):
-            self.report.repaired(self.path.name, "one id for two texts: the later is named id~2, id~3, …", number)
+            self.report.repaired(
+                self.path.name, "one id for two texts: the later is named id~2, id~3, …", number
+            )
             docid = self._other_id(docid, (title, text))
         self.passages[docid] = (title, text)
         return docid
@@ -131,13 +140,20 @@ def read_dpr(path: Path, report: LoadReport, name: str) -> Run:
     for number, record in json_records(path, report):
         reader.record(number, record)
     if not reader.rows["qid"]:
-        raise RunFormatError(f"load_run: {path.name} holds no question with contexts (fields question, ctxs).")
+        raise RunFormatError(
+            f"load_run: {path.name} holds no question with contexts (fields question, ctxs)."
+        )
     report.read(path.name, f"{len(reader.queries):,} questions, {len(reader.rows['qid']):,} contexts")
     passages = pd.DataFrame(list(reader.passages.values()), columns=["title", "text"], dtype=object)
     passages.index = pd.Index(np.array(list(reader.passages), dtype=object), dtype=object, name="docid")
     gold = np.array(reader.gold, dtype=object).reshape(-1, 2)
     qrels = pd.DataFrame({"qid": gold[:, 0], "docid": gold[:, 1], "label": np.ones(len(gold), np.int32)})
     return Run.from_frames(
-        pd.DataFrame(reader.rows), passages, queries=reader.queries, name=name, report=report,
-        qrels=qrels if reader.judged else None, answers=reader.answers or None,
+        pd.DataFrame(reader.rows),
+        passages,
+        queries=reader.queries,
+        name=name,
+        report=report,
+        qrels=qrels if reader.judged else None,
+        answers=reader.answers or None,
     )

@@ -15,6 +15,7 @@ from typing import IO, Any
 from packtools.errors import RunFileMissing, RunFormatError, missing_extra, shown
 from packtools.runs.model import LoadReport
 
+DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
 BOM = b"\xef\xbb\xbf"
 MIB = 1 << 20
 
@@ -42,7 +43,7 @@ def byte_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             for number, raw in enumerate(stream, 1):
                 line = raw.removesuffix(b"\n").removesuffix(b"\r")
                 yield number, line.removeprefix(BOM) if number == 1 else line
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except DAMAGED as error:
         raise RunFormatError(
             f"load_run: {path.name} is damaged after line {number:,}: {error}. Get the file again."
         ) from error
@@ -79,11 +80,14 @@ def json_records(path: Path, report: LoadReport) -> Iterator[tuple[int, dict[str
 
 def first_line(path: Path) -> str:
     """Give the first line that is not blank, cut at one MiB; "" for an empty file."""
-    with open_bytes(path) as stream:
-        for _ in range(1000):
-            raw = stream.readline(MIB)
-            if not raw or raw.strip():
-                return raw.removeprefix(BOM).decode("utf-8", "replace").strip("\r\n")
+    try:
+        with open_bytes(path) as stream:
+            for _ in range(1000):
+                raw = stream.readline(MIB)
+                if not raw or raw.strip():
+                    return raw.removeprefix(BOM).decode("utf-8", "replace").strip("\r\n")
+    except DAMAGED:
+        pass  # said with its place by whoever reads the file whole
     return ""
 
 

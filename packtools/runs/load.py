@@ -11,7 +11,7 @@ from packtools.runs.files import first_line
 from packtools.runs.model import LoadReport, Run
 
 ROLES = ("run", "collection", "queries", "qrels", "answers", "dpr")
-FORMATS = ("trec", "beir", "dpr")
+_FORMAT_ROLE = {"trec": "run", "beir": "collection", "dpr": "dpr"}
 _PACKED = (".gz", ".zst")
 _COLLECTION = ("corpus", "collection", "passages", "docs", "documents")
 _QUERIES = ("queries", "topics", "questions")
@@ -72,8 +72,8 @@ def load_run(
     >>> load_run(sample_path()).n_queries
     72
     """
-    if format is not None and format not in FORMATS:
-        unknown(RunFormatError, "load_run", "format", format, FORMATS)
+    if format is not None and format not in _FORMAT_ROLE:
+        unknown(RunFormatError, "load_run", "format", format, _FORMAT_ROLE)
     if bad_lines not in ("raise", "skip"):
         unknown(RunFormatError, "load_run", "bad_lines", bad_lines, ("raise", "skip"))
     report = LoadReport(strict=strict, bad_lines=bad_lines)
@@ -124,9 +124,7 @@ def load_sample(run: str | None = None) -> Run:
     return load_run(sample_path(), run=run)
 
 
-def _find_parts(
-    paths: Paths, format: str | None, run: str | None, report: LoadReport
-) -> dict[str, Path]:
+def _find_parts(paths: Paths, format: str | None, run: str | None, report: LoadReport) -> dict[str, Path]:
     if isinstance(paths, Mapping):
         for role in paths:
             if role not in ROLES:
@@ -139,12 +137,9 @@ def _find_parts(
         if path.is_dir():
             _search(path, found)
         else:
-            role = {"trec": "run", "dpr": "dpr", "beir": "collection"}.get(format or "") or _role(path, outright=True)
-            named.setdefault(str(role), []).append(path)
-    return {
-        role: _one(role, files, run, report)
-        for role, files in {**found, **named}.items()
-    }
+            role = _FORMAT_ROLE.get(format or "") or str(_role(path, outright=True))
+            named.setdefault(role, []).append(path)
+    return {role: _one(role, files, run, report) for role, files in {**found, **named}.items()}
 
 
 def _existing(path: Path) -> Path:
@@ -186,7 +181,11 @@ def _role(path: Path, outright: bool) -> str | None:
         return "queries"
     if stem.startswith("answers"):
         return "answers"
-    if plain.endswith((".run", ".trec")) or stem.startswith(("run.", "results.")) or path.parent.name == "runs":
+    if (
+        plain.endswith((".run", ".trec"))
+        or stem.startswith(("run.", "results."))
+        or path.parent.name == "runs"
+    ):
         return "run"
     if tables.is_jsonl(path):
         return _json_role(path, outright)
@@ -225,7 +224,9 @@ def _one(role: str, files: list[Path], run: str | None, report: LoadReport) -> P
             unknown(RunFormatError, "load_run", "run", run, [_stem(f) for f in files])
         if len(files) > 1:
             names = ", ".join(_stem(f) for f in files)
-            report.joined(f"{len(files)} runs found ({names}); read {_stem(chosen[0])}; name another with run=")
+            report.joined(
+                f"{len(files)} runs found ({names}); read {_stem(chosen[0])}; name another with run="
+            )
         return chosen[0]
     if len(files) > 1 and role == "qrels":
         for split in _SPLITS:
@@ -235,7 +236,8 @@ def _one(role: str, files: list[Path], run: str | None, report: LoadReport) -> P
     if len(files) > 1:
         listed = ", ".join(str(f.name) for f in files)
         raise RunFormatError(
-            f"load_run: {len(files)} files could be the {role}: {listed}. Name the one to use as a path of its own."
+            f"load_run: {len(files)} files could be the {role}: {listed}. "
+            "Name the one to use as a path of its own."
         )
     return files[0]
 

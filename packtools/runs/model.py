@@ -61,7 +61,9 @@ class LoadReport:
         """Note something that was mended; an error in strict mode."""
         if self.strict:
             place = file if line is None else f"{file}:{line}"
-            raise RunFormatError(f"load_run: {place}: {what}. strict=True allows no repair; use strict=False.")
+            raise RunFormatError(
+                f"load_run: {place}: {what}. strict=True allows no repair; use strict=False."
+            )
         self._count("repaired", file, what, line, n)
 
     def ignored(self, file: str, what: str, line: int | None = None, n: int = 1) -> None:
@@ -95,7 +97,8 @@ class LoadReport:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{n.kind}</td><td style='text-align:left'>{html.escape(str(n))}</td></tr>" for n in self.notes
+            f"<tr><td>{n.kind}</td><td style='text-align:left'>{html.escape(str(n))}</td></tr>"
+            for n in self.notes
         )
         return f"<table><tbody>{rows}</tbody></table>"
 
@@ -168,9 +171,13 @@ class Run:
         known = queries or {}
         untold = [q for q in qids if q not in known]
         if untold and queries is not None:
-            what = f"{len(untold):,} queries of the run have no text, such as {', '.join(untold[:SAMPLE_IDS])}"
+            what = (
+                f"{len(untold):,} queries of the run have no text, such as {', '.join(untold[:SAMPLE_IDS])}"
+            )
             report.joined(what)
-        text = pd.DataFrame({"text": [known.get(q, "") for q in qids]}, index=_index(qids, "qid"), dtype=object)
+        text = pd.DataFrame(
+            {"text": [known.get(q, "") for q in qids]}, index=_index(qids, "qid"), dtype=object
+        )
         told = None
         if answers is not None:
             values = [tuple(answers[q]) if q in answers else () for q in qids]
@@ -188,6 +195,12 @@ class Run:
         """Largest number of candidates of one query."""
         return int(self.candidates["rank"].max()) if len(self.candidates) else 0
 
+    def number(self, qid: str) -> int:
+        """Give the place of a query, or one error that names a near id."""
+        if qid not in self.queries.index:
+            unknown(SettingError, "query", "qid", qid, list(self.queries.index[:20]), "See run.queries.")
+        return int(self.queries.index.get_indexer(pd.Index([qid], dtype=object))[0])
+
     def chunks(self, qid: str) -> list[Chunk]:
         """Give the candidates of a query as chunks, best first; those without text are left out.
 
@@ -202,12 +215,10 @@ class Run:
         SettingError
             If the run has no such query.
         """
-        if qid not in self.queries.index:
-            unknown(SettingError, "chunks", "qid", qid, list(self.queries.index[:20]), "See run.queries.")
         codes = self.candidates["qid"].cat.codes.to_numpy()
-        start, end = np.searchsorted(codes, self.queries.index.get_loc(qid) + np.array([0, 1]))
+        start, end = np.searchsorted(codes, self.number(qid) + np.array([0, 1]))
         rows = self.candidates.iloc[start:end]
-        place = self.passages.index.get_indexer(rows["docid"].astype(object))
+        place = self.passages.index.get_indexer(pd.Index(rows["docid"].astype(object)))
         texts, titles = self.passages["text"].to_numpy(), self.passages["title"].to_numpy()
         scores = rows["score"].to_numpy()
         last = float(scores[np.isfinite(scores)].max(initial=-np.inf))
@@ -216,13 +227,16 @@ class Run:
         for docid, score, at in zip(rows["docid"], scores, place, strict=True):
             last = min(float(score), last) if np.isfinite(score) else last
             if at >= 0:
-                out.append(Chunk(docid, texts[at], last, metadata={"title": titles[at]} if titles[at] else {}))
+                out.append(
+                    Chunk(docid, texts[at], last, metadata={"title": titles[at]} if titles[at] else {})
+                )
         return out
 
     def __repr__(self) -> str:
         return (
             f"Run({self.name!r}: {self.n_queries:,} queries × up to {self.depth} passages, "
-            f"{len(self.passages):,} passages with text, qrels {_yes(self.qrels)}, answers {_yes(self.answers)})"
+            f"{len(self.passages):,} passages with text, qrels {_yes(self.qrels)}, "
+            f"answers {_yes(self.answers)})"
         )
 
     def _repr_html_(self) -> str:
@@ -234,7 +248,8 @@ def _yes(value: object) -> str:
 
 
 def _index(values: Iterable[str], name: str) -> pd.Index[Any]:
-    return pd.Index(np.array(list(values), dtype=object), dtype=object, name=name)
+    index: pd.Index[Any] = pd.Index(np.array(list(values), dtype=object), dtype=object, name=name)
+    return index
 
 
 def _passage_frame(passages: Mapping[str, str] | pd.DataFrame) -> pd.DataFrame:
@@ -245,14 +260,18 @@ def _passage_frame(passages: Mapping[str, str] | pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _ordered(
-    candidates: pd.DataFrame, queries: Mapping[str, str] | None, report: LoadReport
-) -> pd.DataFrame:
+def _ordered(candidates: pd.DataFrame, queries: Mapping[str, str] | None, report: LoadReport) -> pd.DataFrame:
     """Sort by query and rank, and number ranks 1, 2, … within a query."""
     for column in ("qid", "docid", "rank"):
         if column not in candidates:
-            fail(RunFormatError, "Run.from_frames", "candidates", f"a table with a column {column!r}",
-                 list(candidates.columns), f"A run table has {', '.join(CANDIDATE_COLUMNS)}.")
+            fail(
+                RunFormatError,
+                "Run.from_frames",
+                "candidates",
+                f"a table with a column {column!r}",
+                list(candidates.columns),
+                f"A run table has {', '.join(CANDIDATE_COLUMNS)}.",
+            )
     qid, docid = (_categorical(candidates[c]) for c in ("qid", "docid"))
     present = set(qid.categories)
     order = [q for q in queries if q in present] if queries else []
@@ -306,8 +325,14 @@ def _join_report(candidates: pd.DataFrame, passages: pd.DataFrame, report: LoadR
 def _qrel_frame(qrels: pd.DataFrame, qids: list[str], report: LoadReport) -> pd.DataFrame:
     for column in QREL_COLUMNS:
         if column not in qrels:
-            fail(RunFormatError, "Run.from_frames", "qrels", f"a table with a column {column!r}",
-                 list(qrels.columns), f"Qrels have {', '.join(QREL_COLUMNS)}.")
+            fail(
+                RunFormatError,
+                "Run.from_frames",
+                "qrels",
+                f"a table with a column {column!r}",
+                list(qrels.columns),
+                f"Qrels have {', '.join(QREL_COLUMNS)}.",
+            )
     known = set(qids)
     judged = dict.fromkeys(qrels["qid"].astype(str))
     absent = [q for q in judged if q not in known]

@@ -38,7 +38,9 @@ def read_collection(path: Path, wanted: Container[str], report: LoadReport) -> p
             continue
         if docid in texts:
             same = texts[docid] == (title, text)
-            what = "id repeated with the same text" if same else "id repeated with another text: the first stays"
+            what = (
+                "id repeated with the same text" if same else "id repeated with another text: the first stays"
+            )
             (report.ignored if same else report.repaired)(path.name, what, number)
             continue
         texts[docid] = (title, text)

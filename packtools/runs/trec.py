@@ -12,10 +12,12 @@ import numpy as np
 import pandas as pd
 
 from packtools.errors import RunFormatError, unknown
-from packtools.runs.files import open_bytes, text_lines
+from packtools.runs.files import DAMAGED, open_bytes, text_lines
 from packtools.runs.model import LoadReport
 
 RUN_FIELDS = "qid Q0 docid rank score tag"
+RUN_COLUMNS = ["qid", "q0", "docid", "rank", "score", "tag"]
+_TYPES: Any = {**dict.fromkeys(("qid", "docid", "tag"), "category"), "rank": np.int64, "score": np.float64}
 TIES = ("rank", "trec_eval")
 
 
@@ -39,8 +41,11 @@ def read_run(path: Path, report: LoadReport, ties: str = "rank") -> pd.DataFrame
 
 def _read_fast(path: Path) -> pd.DataFrame | None:
     """Parse a plain file with pandas; None if anything about it asks for the careful reader."""
-    with open_bytes(path) as stream:
-        data = stream.read()
+    try:
+        with open_bytes(path) as stream:
+            data = stream.read()
+    except DAMAGED:
+        return None
     n_lines = data.count(b"\n") + (not data.endswith(b"\n") and len(data) > 0)
     tabs, spaces = data.count(b"\t"), data.count(b" ")
     plain = (tabs, spaces) in ((5 * n_lines, 0), (0, 5 * n_lines))
@@ -51,9 +56,9 @@ def _read_fast(path: Path) -> pd.DataFrame | None:
             io.BytesIO(data),
             sep="\t" if tabs else " ",
             header=None,
-            names=["qid", "q0", "docid", "rank", "score", "tag"],
+            names=RUN_COLUMNS,
             usecols=["qid", "docid", "rank", "score", "tag"],
-            dtype={"qid": "category", "docid": "category", "tag": "category", "rank": np.int64, "score": np.float64},
+            dtype=_TYPES,
             quoting=csv.QUOTE_NONE,
             na_filter=False,
             skip_blank_lines=False,
@@ -142,7 +147,7 @@ def ranked(table: pd.DataFrame, name: str, report: LoadReport, ties: str = "rank
         what = "document repeated for a query: the best rank stays"
         report.repaired(name, what, n=len(order) - len(firsts))
     order = order[np.sort(firsts)]
-    out = table.iloc[order].reset_index(drop=True)
+    out: pd.DataFrame = table.iloc[order].reset_index(drop=True)
     out["rank"] = np.arange(1, len(out) + 1)
     return out
 

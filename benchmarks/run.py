@@ -1,0 +1,333 @@
+"""Measure packtools against named rivals and print ratios as a Markdown table.
+
+Usage: python benchmarks/run.py [--folder DIR] [--queries 6980] [--repeat 5] [--write]
+
+Both sides of a row take turns within one process, so that a busy machine slows both. A missed ratio
+is printed, never an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+import make_run
+import numpy as np
+import rivals
+
+from packtools import PackerConfig, PreparedRun, load_run, plan, prepare
+from packtools.dedup import similar_pairs
+from packtools.text import compare
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "benchmarks" / "README.md"
+MARKS = ("<!-- table -->", "<!-- /table -->")
+DEPTH, PASSAGES, QUERIES = 100, 60_000, 6980
+THRESHOLD, FLOOR, SEPARATOR = 0.85, 0.5, "\n\n"
+STARTS, QUICK = 15, 4
+ROW_SHARE, SAMPLED = 10, 150
+LIBRARIES = ("numpy", "pandas", "tiktoken", "scikit-learn")
+BUDGETS = [int(b) for b in np.geomspace(200, 6000, 20).round()]
+PEAK = (
+    "import resource, sys; from packtools import load_run, prepare; "
+    "prepared = prepare(load_run(sys.argv[1])); "
+    "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+)
+Pairs = list[tuple[float, float]]
+ABOUT = """# Benchmarks
+
+How long packtools takes beside the plain way of doing the same, on a synthetic run of the size of MS
+MARCO's dev queries: 6,980 queries with 100 passages each, from 60,000 passages that recur.
+
+    make bench                            # some minutes; makes build/bench the first time
+    python benchmarks/run.py --write      # the same, and puts the table below
+
+Read the ratios, not the times: both sides take turns in one process, so a ratio carries over to another
+machine and a time does not. "(min–max)" is the spread over the turns; the ratio itself is the median of
+the turns' ratios, or for the starts the ratio of the medians. A missed ratio is printed, not an error.
+
+{}
+
+- **evaluate**: `PreparedRun.evaluate` with a new budget each turn, a separator and near-duplicates
+  dropped, all metrics. Dedup, which does not depend on the budget, is done before. The rival only fits:
+  the plain loop over lists of the sizes of the chunks that dedup leaves.
+- **fit 20 budgets**: `plan.fit` from 200 to 6,000 tokens against the plain loop for each budget. Without
+  a separator the two must keep the same chunks, or the benchmark stops.
+- **count tokens**: each distinct passage once, as `prepare` does, against tiktoken on every row.
+- **prepare**: everything that `prepare` does, against the two parts of it that can't be left out.
+- **near-duplicates**: from the texts to the pairs that each query retrieves, over the whole run, against
+  scikit-learn on each query's passages, whose normal form it is given. Both must find the same pairs in
+  the queries that are compared, or the benchmark stops.
+- **peak memory**: of a fresh process that loads and prepares the run, against the size of its files.
+- **starts**: wall time of fresh processes, 15 of each.
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Hold one line of the table.
+
+    Parameters
+    ----------
+    measure, rival : str
+        What is measured, and against what.
+    pairs : list of (ours, rival)
+        Seconds, or bytes where `unit` is "MB"; taken in turns.
+    wanted : float
+        The most that ours / rival may be; with `faster` the least that rival / ours may be.
+    """
+
+    measure: str
+    rival: str
+    pairs: Pairs
+    wanted: float
+    faster: bool = False
+    unit: str = "s"
+    of_medians: bool = False
+
+    @property
+    def ratios(self) -> list[float]:
+        """Give the ratio of each pair."""
+        return [b / a if self.faster else a / b for a, b in self.pairs]
+
+    @property
+    def ratio(self) -> float:
+        """Give the median of the ratios, or the ratio of the medians."""
+        ours, rival = (statistics.median(side) for side in zip(*self.pairs, strict=True))
+        return ours / rival if self.of_medians else statistics.median(self.ratios)
+
+    def line(self) -> str:
+        """Write the row as Markdown."""
+        ours, rival = (self._shown(statistics.median(s)) for s in zip(*self.pairs, strict=True))
+        low, high = min(self.ratios), max(self.ratios)
+        met = self.ratio >= self.wanted if self.faster else self.ratio <= self.wanted
+        word, sign = (" faster", "≥") if self.faster else ("", "≤")
+        spread = f" ({low:.3g}–{high:.3g})" if len(self.pairs) > 1 else ""
+        cells = [
+            self.measure, ours, f"{rival}: {self.rival}", f"{self.ratio:.3g} ×{word}{spread}",
+            f"{sign} {self.wanted:g} ×{word}", "yes" if met else "no",
+        ]  # fmt: skip
+        return f"| {' | '.join(cells)} |"
+
+    def _shown(self, value: float) -> str:
+        if self.unit == "MB":
+            return f"{value / 1e6:,.0f} MB"
+        return f"{value:.3g} s" if value >= 1 else f"{1000 * value:.3g} ms"
+
+
+# --- timing -------------------------------------------------------------------------------------
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Time one call, with the collector run before it and on during it."""
+    gc.collect()
+    start = time.perf_counter()
+    result = work()
+    taken = time.perf_counter() - start
+    del result  # freed outside the timing
+    return taken
+
+
+def alternate(
+    ours: Callable[[int], object], rival: Callable[[int], object], repeat: int, scale: float = 1.0
+) -> Pairs:
+    """Time both in turns; each gets the number of the turn. The rival's time is scaled."""
+    return [(seconds(partial(ours, i)), scale * seconds(partial(rival, i))) for i in range(repeat)]
+
+
+def child(*command: str) -> str:
+    """Run a command from the project root; give what it prints."""
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+def start(command: tuple[str, ...], _: int) -> str:
+    """Run a command, whatever the turn."""
+    return child(*command)
+
+
+# --- rows measured in processes of their own ----------------------------------------------------
+
+
+def memory_row(folder: Path) -> Row:
+    """Compare the peak of loading and preparing with what the files weigh.
+
+    Linux lets a child start from its parent's peak, so this runs before the parent grows.
+    """
+    peak = int(child(sys.executable, "-c", PEAK, str(folder))) * (1 if sys.platform == "darwin" else 1024)
+    files = sum((folder / name).stat().st_size for name in ("bench.run", "collection.tsv"))
+    allowed = 4 * files + 300e6
+    return Row(
+        "peak memory of load + prepare", "4 × (run + collection) + 300 MB", [(peak, allowed)], 1, unit="MB"
+    )
+
+
+def start_rows() -> list[Row]:
+    """Compare starts with the least that Python needs."""
+    python, empty = sys.executable, "`python -c pass`"
+    least = {empty: (python, "-c", "pass"), "`import numpy`": (python, "-c", "import numpy")}
+    cases = [
+        ("`import packtools`", (python, "-c", "import packtools"), "`import numpy`", 1.5),
+        ("`python -m packtools.cli --help`", (python, "-m", "packtools.cli", "--help"), empty, 5),
+    ]
+    script = Path(python).with_name("packtools")
+    if script.is_file():
+        cases.append(("`packtools --help`, installed script", (str(script), "--help"), empty, 5))
+    rows = []
+    for measure, command, rival, wanted in cases:
+        child(*command)  # once unmeasured, so that compiled files are there
+        pairs = alternate(partial(start, command), partial(start, least[rival]), STARTS)
+        rows.append(Row(measure, rival, pairs, wanted, of_medians=True))
+    return rows
+
+
+# --- rows measured in this process --------------------------------------------------------------
+
+
+def in_process_rows(folder: Path, repeat: int) -> tuple[list[Row], str]:
+    """Load and prepare the run, then measure everything that works on it; say how large it is."""
+    prepared = prepare(load_run(folder), min_jaccard=FLOOR)
+    n_rows = int((prepared.passage >= 0).sum())
+    size = f"{len(prepared.qids):,} queries, {n_rows:,} rows, {len(prepared.docids):,} distinct passages"
+    rows = [
+        evaluate_row(prepared, QUICK * repeat),
+        budgets_row(prepared, None, repeat),
+        budgets_row(prepared, SEPARATOR, repeat),
+        count_row(prepared, repeat),
+        prepare_row(prepared, repeat),
+        near_row(prepared, repeat),
+    ]
+    return rows, size
+
+
+def evaluate_row(prepared: PreparedRun, repeat: int) -> Row:
+    """Evaluate a setting with all metrics; the plain loop only fits."""
+    config = PackerConfig(budget=990, separator=SEPARATOR, jaccard_threshold=THRESHOLD)
+    lists = rivals.size_lists(prepared.survivors(config), prepared.sizes("tokens", SEPARATOR))
+    prepared.evaluate(config)  # fills what is kept for all budgets: dedup, full size, characters
+    pairs = alternate(
+        lambda i: prepared.evaluate(config.replace(budget=1000 + 10 * i)),
+        lambda i: rivals.plain_fit(lists, 1000 + 10 * i),
+        repeat,
+    )
+    return Row("evaluate one setting, all metrics", "plain Python loop, greedy fit alone", pairs, 1)
+
+
+def budgets_row(prepared: PreparedRun, separator: str | None, repeat: int) -> Row:
+    """Fit 20 budgets at once; without a separator both must keep the same."""
+    config = PackerConfig(budget=1000, separator=separator, jaccard_threshold=THRESHOLD)
+    left, sizes = prepared.survivors(config), prepared.sizes("tokens", separator)
+    lists = rivals.size_lists(left, sizes)
+    if separator is None:
+        keep, _ = plan.fit(left, sizes, config, BUDGETS)
+        rivals.check_same_kept(left, keep, rivals.plain_fits(lists, BUDGETS))
+    pairs = alternate(
+        lambda _: plan.fit(left, sizes, config, BUDGETS), lambda _: rivals.plain_fits(lists, BUDGETS), repeat
+    )
+    how = "no separator" if separator is None else "separator charged"
+    return Row(f"fit {len(BUDGETS)} budgets, {how}", "plain Python loop, 20 times", pairs, 20, faster=True)
+
+
+def count_row(prepared: PreparedRun, repeat: int) -> Row:
+    """Count each distinct passage once; the rival counts every row."""
+    texts, scale = rivals.row_texts(prepared, ROW_SHARE)
+    encode = prepared.counter._encode
+    pairs = alternate(
+        lambda _: prepared._count(prepared._texts), lambda _: rivals.count_rows(encode, texts), repeat, scale
+    )
+    rival = f"tiktoken on every row (every {ROW_SHARE}th timed, scaled)"
+    return Row("count tokens", rival, pairs, 8, faster=True)
+
+
+def prepare_row(prepared: PreparedRun, repeat: int) -> Row:
+    """Prepare whole; the rival only counts and searches."""
+    encode, texts = prepared.counter._encode, list(dict.fromkeys(prepared._texts))
+    rank, query = np.nonzero(prepared.passage >= 0)
+    together = (query, prepared.passage[rank, query].astype(np.int64))
+
+    def parts(_: int) -> object:
+        counts = rivals.count_rows(encode, texts)
+        return counts, similar_pairs(compare(prepared._texts).shingles, FLOOR, together)
+
+    pairs = alternate(lambda _: prepare(prepared.run, min_jaccard=FLOOR), parts, repeat)
+    return Row("prepare", "tiktoken on the distinct passages + near-duplicate search alone", pairs, 1.6)
+
+
+def near_row(prepared: PreparedRun, repeat: int) -> Row:
+    """Find near-duplicates; both must find the same in the sampled queries."""
+    there, chosen = prepared.passage >= 0, rivals.sample_queries(prepared, SAMPLED)
+    texts = rivals.query_texts(prepared, chosen)
+    rivals.check_same_pairs(prepared, chosen, rivals.sklearn_pairs(texts, FLOOR))
+    pairs = alternate(
+        lambda _: prepared._find_pairs(there, compare(prepared._texts).shingles),
+        lambda _: rivals.sklearn_pairs(texts, FLOOR),
+        repeat,
+        len(prepared.qids) / len(chosen),
+    )
+    rival = f"scikit-learn CountVectorizer per query ({len(chosen)} queries timed, scaled)"
+    return Row(f"near-duplicates, Jaccard ≥ {FLOOR}", rival, pairs, 8, faster=True)
+
+
+# --- the table ----------------------------------------------------------------------------------
+
+
+def machine() -> str:
+    """Name the processor, Python and the libraries that the figures depend on."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text("utf-8").splitlines() if cpuinfo.is_file() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
+    cpu = models[0] if models else platform.processor() or platform.machine()
+    return f"{cpu}, {os.cpu_count()} cores; Python {platform.python_version()}, {libraries}"
+
+
+def table(folder: Path, repeat: int) -> str:
+    """Measure everything and write the table, below a line that says where and on what."""
+    rows = [memory_row(folder), *start_rows()]
+    measured, size = in_process_rows(folder, repeat)
+    head = "| measure | packtools | rival | ratio (min–max) | wanted | met |\n|---|---|---|---|---|---|"
+    lines = [row.line() for row in [*measured, *rows]]
+    return "\n".join([f"{machine()}. Run: {size}.", "", head, *lines])
+
+
+def write_readme(text: str) -> None:
+    """Put the table between the marks of the README; begin one where there is none."""
+    if not README.is_file():
+        README.write_text(ABOUT.format("\n".join(MARKS)), "utf-8")
+    old = README.read_text("utf-8")
+    before, _, rest = old.partition(MARKS[0])
+    _, mark, after = rest.partition(MARKS[1])
+    if not mark:
+        raise SystemExit(f"{README.name} lacks the lines {MARKS[0]} and {MARKS[1]}")
+    README.write_text(f"{before}{MARKS[0]}\n{text}\n{MARKS[1]}{after}", "utf-8")
+
+
+def main() -> None:
+    """Make the run if it is absent, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "bench", help="made if absent")
+    parser.add_argument("--queries", type=int, default=QUERIES, help="of a run that has to be made")
+    parser.add_argument("--repeat", type=int, default=5, help="turns of each row")
+    parser.add_argument("--write", action="store_true", help="put the table into benchmarks/README.md")
+    given = parser.parse_args()
+    if not (given.folder / "bench.run").is_file():
+        passages = max(PASSAGES * given.queries // QUERIES, 2 * make_run.TOPIC)
+        make_run.write(given.folder, given.queries, DEPTH, passages)
+    text = table(given.folder.resolve(), given.repeat)
+    print(text)
+    if given.write:
+        write_readme(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""The command line: output, exit codes, messages."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from packtools.cli import main
+
+
+def run(capsys, *argv: str) -> tuple[int, list[str], str]:
+    code = main(list(argv))
+    out = capsys.readouterr()
+    return code, out.out.splitlines(), out.err
+
+
+def test_pack_prints_its_figures_then_a_line_a_chunk(capsys):
+    code, lines, _ = run(
+        capsys, "pack", "space-q2", "--budget", "600", "-k", "10", "--jaccard-threshold", "0.85"
+    )
+    assert code == 0
+    figures = dict(line.split(": ", 1) for line in lines[:12])
+    assert list(figures) == [
+        "query", "candidates", "tenant", "order", "budget", "tokenizer", "chunks_in", "chunks_out", "tokens_used",
+        "dropped_dedup", "dropped_budget", "conflicts",
+    ]  # fmt: skip
+    assert figures["chunks_in"] == "10"
+    assert figures["budget"] == "600"
+    assert int(figures["tokens_used"]) <= 600
+    chunks = [line.split("\t") for line in lines[12:] if "\t" in line]
+    assert len(chunks) == int(figures["chunks_out"])
+    assert int(figures["chunks_out"]) + int(figures["dropped_dedup"]) + int(figures["dropped_budget"]) == 10
+    rank, score, trust, docid, text = chunks[0]
+    assert (rank, trust) == ("1", "trusted")
+    assert float(score) > 0
+    assert docid.startswith("space-")
+    assert text
+
+
+def test_pack_finds_a_query_by_its_text_and_searches_for_any_other(capsys):
+    _, lines, _ = run(capsys, "pack", "who devised india's pin code", "--counter", "chars")
+    assert lines[1] == "candidates: saved candidates of time-q8"
+    _, lines, _ = run(capsys, "pack", "volcanic lakes", "--counter", "chars", "--no-conflicts")
+    assert lines[1].startswith("candidates: TF-IDF over the run's passages")
+    assert int(lines[6].split(": ")[1]) > 3
+
+
+def test_report_prints_the_baseline_first_and_writes_files(capsys, tmp_path):
+    code, lines, _ = run(
+        capsys, "report", "--budget", "1000", "500", "2000", "250", "--output-dir", str(tmp_path)
+    )
+    assert code == 0
+    table = [line for line in lines if line.startswith(("everything", "250", "500", "1,000", "2,000"))]
+    assert [line.split()[0] for line in table] == ["everything", "250", "500", "1,000", "2,000"]
+    assert table[0].split()[1:3] == ["3,870", "100.0%"]
+    assert all("72 of 72" in line for line in table)
+    names = {p.name for p in tmp_path.iterdir()}
+    assert {"trade_off.csv", "trade_off.png", "trade_off.svg", "trade_off.pdf", "settings.json"} <= names
+    assert json.loads((tmp_path / "settings.json").read_text())["settings"]["jaccard_threshold"] == 0.85
+
+
+def test_explore_writes_a_notebook_for_a_run(capsys, tmp_path):
+    (tmp_path / "x.run").write_text("q1 Q0 d1 1 2 t\n")
+    (tmp_path / "collection.tsv").write_text("d1\ttext\n")
+    path = tmp_path / "nb.ipynb"
+    code, _, _ = run(capsys, "explore", str(tmp_path), "--notebook", str(path), "--no-start")
+    assert code == 0
+    book = json.loads(path.read_text("utf-8"))
+    assert str(tmp_path) in "".join(book["cells"][1]["source"])
+    import nbformat
+
+    nbformat.validate(nbformat.reads(path.read_text("utf-8"), 4))
+    code, _, _ = run(capsys, "explore", str(tmp_path), "--notebook", str(path), "--no-start")
+    assert code == 0  # its own notebook may be written again
+    path.write_text("{}")
+    code, _, err = run(capsys, "explore", str(tmp_path), "--notebook", str(path), "--no-start")
+    assert code == 2
+    assert "is not a notebook of this command" in err
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["pack", "x", "--budget", "0"], "pack: 'budget' must be at least 1 token; got 0."),
+        (["pack", "x", "-k", "0"], "packtools pack: '--top-k' must be at least 1 candidate; got 0."),
+        (["pack", "x", "--order", "up"], "PackerConfig: order 'up' is unknown; known: 'lost_in_middle'"),
+        (["pack", "x", "--counter", "gpt"], "counter_for: encoding 'gpt' is unknown"),
+        (["pack", "x", "--run", "nowhere"], "load_run: 'nowhere' does not exist. Check the path."),
+        (
+            ["pack", "x", "--jaccard-threshold", "2"],
+            "'jaccard_threshold' must be above 0 and at most 1; got 2.0.",
+        ),
+        (["report", "nowhere"], "load_run: 'nowhere' does not exist. Check the path."),
+        (["report", "--budget", "0"], "packtools report: '--budget' must be at least 1 token; got 0."),
+        (["explore", "nowhere", "--no-start"], "load_run: 'nowhere' does not exist. Check the path."),
+        (["explore", "--notebook", "x.txt", "--no-start"], "'--notebook' must end in .ipynb; got 'x.txt'."),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(capsys, argv, message):
+    code, lines, err = run(capsys, *argv)
+    assert (code, lines) == (2, [])
+    assert message in err
+    assert err.startswith("packtools: ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["pack", "report", "explore"])
+def test_every_command_has_help_with_an_example(capsys, command):
+    with pytest.raises(SystemExit) as end:
+        main([command, "--help"])
+    assert end.value.code == 0
+    assert f"example:\n  packtools {command}" in capsys.readouterr().out
+
+
+def test_an_unknown_command_is_exit_code_2(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["paint"])
+    assert end.value.code == 2
+
+
+def test_the_module_runs_as_a_program():
+    out = subprocess.run(
+        [sys.executable, "-m", "packtools.cli", "--version"], capture_output=True, text=True, check=True
+    )
+    assert out.stdout.startswith("packtools 0.")
+
+
+def test_the_lab_command_is_loopback_with_a_token_and_root_only_for_root(monkeypatch):
+    import os
+    from pathlib import Path
+
+    from packtools import notebook
+
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    command = notebook.lab_command(Path("x.ipynb"))
+    assert "--ServerApp.ip=127.0.0.1" in command
+    assert "--allow-root" not in command
+    assert not any("token" in part for part in command)  # Jupyter makes its own
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert "--allow-root" in notebook.lab_command(Path("x.ipynb"))

@@ -1,0 +1,433 @@
+"""Saved runs: every repair has a line in the report, ids are never changed, errors name the place."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import packtools as pt
+
+DOCS = {"d1": "first text", "d2": "second text", "d3": "third text"}
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Write a run beside a small collection and load it."""
+
+    def load(run: str | bytes, collection: dict[str, str] | None = None, name: str = "x.run", **options):
+        path = tmp_path / name
+        data = run if isinstance(run, bytes) else run.encode()
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        lines = "".join(f"{k}\t{v}\n" for k, v in (collection or DOCS).items())
+        (tmp_path / "collection.tsv").write_text(lines, "utf-8")
+        return pt.load_run([path, tmp_path / "collection.tsv"], **options)
+
+    return load
+
+
+def rows(run: pt.Run) -> list[tuple]:
+    frame = run.candidates
+    return list(zip(frame["qid"], frame["docid"], frame["rank"], frame["score"], strict=True))
+
+
+def notes(run: pt.Run, kind: str) -> list[str]:
+    return [str(n) for n in run.report.of(kind)]
+
+
+def test_a_trec_run_reads(files):
+    run = files("q1 Q0 d1 1 2.5 t\nq1 Q0 d2 2 1.5e-05 t\n")
+    assert rows(run) == [("q1", "d1", 1, 2.5), ("q1", "d2", 2, 1.5e-05)]
+    assert notes(run, "repaired") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "q1 Q0 d1 1 2.5 t\n\nq1 Q0 d2 2 -3 t",  # a blank line, no newline at the end
+        "q1 Q0 d1 1 2.5 t\r\nq1 Q0 d2 2 -3 t\r\n",
+        "\ufeffq1 Q0 d1 1 2.5 t\nq1 Q0 d2 2 -3 t\n",
+        "q1\tQ0\td1\t1\t  2.5\tt\nq1\tQ0\td2\t2\t  -3\tt\n",
+        "  q1   Q0 d1  1 2.5 t\nq1 Q0 d2 2 -3 t\n",
+    ],
+)
+def test_blank_lines_line_ends_marks_and_padding_change_nothing(files, text):
+    assert rows(files(text)) == [("q1", "d1", 1, 2.5), ("q1", "d2", 2, -3.0)]  # P83, P92
+
+
+def test_gzip_reads(files):
+    assert rows(files("q1 Q0 d1 1 2.5 t\n", name="x.run.gz")) == [("q1", "d1", 1, 2.5)]
+
+
+def test_a_cut_gzip_names_the_line(tmp_path):
+    data = gzip.compress(("".join(f"q{i} Q0 d1 1 {i} t\n" for i in range(5000))).encode())
+    (tmp_path / "x.run.gz").write_bytes(data[: len(data) // 2])
+    (tmp_path / "collection.tsv").write_text("d1\tx\n")
+    with pytest.raises(pt.RunFormatError, match=r"x\.run\.gz is damaged"):
+        pt.load_run([tmp_path / "x.run.gz", tmp_path / "collection.tsv"])
+
+
+IDS = ["007", "72057594038135102", "18_19", "1e5", "NA", "nan", "None", "true", "0x10", "1.0"]
+
+
+@pytest.mark.parametrize("separator", [" ", "\t"])
+def test_ids_that_look_like_something_else_stay_text(files, separator):
+    lines = "".join(separator.join([i, "Q0", i, "1", "1.0", "t"]) + "\n" for i in IDS)  # P86
+    run = files(lines, {i: f"text {i}" for i in IDS})
+    assert sorted(run.queries.index) == sorted(IDS)
+    assert sorted(run.candidates["docid"]) == sorted(IDS)
+    assert [run.chunks(i)[0].text for i in IDS] == [f"text {i}" for i in IDS]
+
+
+def test_an_id_with_a_space_in_a_tab_separated_file_is_one_id(files):
+    run = files("q1\tQ0\tdoc one\t1\t1.5\tt\n", {"doc one": "text"})  # P88
+    assert rows(run) == [("q1", "doc one", 1, 1.5)]
+
+
+def test_quotes_are_literal(files):
+    run = files('q1 Q0 "d1 1 1.5 t\nq1 Q0 d2 2 1 t\n', {'"d1': 'a "quoted" text', "d2": '"'})  # P89
+    assert run.chunks("q1")[0].text == 'a "quoted" text'
+    assert run.chunks("q1")[1].text == '"'
+
+
+def test_a_repeated_document_keeps_its_best_rank_and_is_counted(files):
+    run = files("q1 Q0 d1 1 2.0 t\nq1 Q0 d2 2 1.5 t\nq1 Q0 d1 3 1.0 t\n")  # P91
+    assert rows(run) == [("q1", "d1", 1, 2.0), ("q1", "d2", 2, 1.5)]
+    assert notes(run, "repaired") == ["x.run: document repeated for a query: the best rank stays (1)"]
+
+
+def test_scores_that_are_not_finite_go_last_and_are_reported(files):
+    run = files("q1 Q0 d1 1 nan t\nq1 Q0 d2 2 inf t\nq1 Q0 d3 3 -5 t\n")  # P92
+    assert [r[1] for r in rows(run)] == ["d3", "d1", "d2"]
+    (note,) = run.report.of("repaired")
+    assert (note.n, note.first_line) == (2, 1)
+    order = [
+        c.id
+        for c in pt.ContextPacker(pt.PackerConfig(order="descending", budget=99))
+        .pack_sync(None, run.chunks("q1"))
+        .chunks
+    ]
+    assert order == ["d3", "d1", "d2"]
+
+
+def test_ties_keep_the_rank_or_go_by_docid_as_trec_eval_does(files):
+    text = "q1 Q0 d1 2 1.0 t\nq1 Q0 d3 1 1.0 t\nq1 Q0 d2 3 1.0 t\n"  # P34
+    assert [r[1] for r in rows(files(text))] == ["d3", "d1", "d2"]
+    assert [r[1] for r in rows(files(text, ties="trec_eval"))] == ["d3", "d2", "d1"]
+
+
+def test_ranks_that_disagree_with_scores_are_reported(files):
+    run = files("q1 Q0 d1 1 1.0 t\nq1 Q0 d2 2 3.0 t\n")
+    assert [r[1] for r in rows(run)] == ["d2", "d1"]
+    assert any("ranks disagree with its scores" in n for n in notes(run, "ignored"))
+
+
+def test_a_run_without_scores_gets_them_from_the_rank(files):
+    run = files("q1\td1\t1\nq1\td2\t2\n", name="run.msmarco.tsv")
+    assert rows(run) == [("q1", "d1", 1, 1.0), ("q1", "d2", 2, 0.5)]
+    assert "no score: made from the rank" in notes(run, "repaired")[0]
+
+
+def test_fields_after_the_sixth_are_left_out_and_counted(files):
+    run = files("q1 Q0 d1 1 1.0 t more junk\n")
+    assert rows(run) == [("q1", "d1", 1, 1.0)]
+    assert notes(run, "repaired") == ["x.run: fields after the sixth left out (1, first at x.run:1)"]
+
+
+def test_a_cut_line_names_file_line_and_rule(files):
+    text = "q1 Q0 d1 1 2.5 t\nq1 Q0 d2 2 1.0\n"  # P82
+    with pytest.raises(pt.RunFormatError) as error:
+        files(text)
+    assert str(error.value) == (
+        "load_run: x.run:2 has 5 fields; a TREC run line has 6 (qid Q0 docid rank score tag); the line is "
+        "'q1 Q0 d2 2 1.0'. Mend the line, or load with bad_lines='skip' to leave it out."
+    )
+    run = files(text, bad_lines="skip")
+    assert rows(run) == [("q1", "d1", 1, 2.5)]
+    assert run.report.of("skipped")[0].n == 1
+
+
+@pytest.mark.parametrize("line", ["q1 Q0 d1 x 1.0 t", "q1 Q0 d1 1 high t", "q1 Q0 d1 1.5 1.0 t"])
+def test_ranks_and_scores_that_are_no_numbers_are_errors(files, line):
+    with pytest.raises(pt.RunFormatError, match=r"x\.run:1 rank '.*' and score '.*' must be"):
+        files(line + "\n")
+
+
+def test_bytes_that_are_not_utf8_name_the_line(files):
+    with pytest.raises(pt.RunFormatError, match=r"x\.run:2 is not UTF-8 \(byte 9\)"):
+        files(b"q1 Q0 d1 1 1.0 t\nq1 Q0 d2\xff 2 1.0 t\n")
+
+
+def test_strict_mode_raises_at_the_first_repair(files):
+    with pytest.raises(pt.RunFormatError, match="strict=True allows no repair"):
+        files("q1 Q0 d1 1 2.0 t\nq1 Q0 d1 2 1.0 t\n", strict=True)
+
+
+def test_the_fast_and_the_careful_reader_agree(files, tmp_path):
+    from packtools.runs import trec
+    from packtools.runs.model import LoadReport
+
+    generator = np.random.default_rng(0)
+    text = "".join(
+        f"q{i % 7} Q0 d{generator.integers(40)} {i} {generator.normal():.17g} t\n" for i in range(400)
+    )
+    path = tmp_path / "y.run"
+    path.write_text(text)
+    fast = trec._read_fast(path)
+    slow = trec._read_slow(path, LoadReport())
+    assert fast is not None
+    for column in ("qid", "docid", "rank", "score"):
+        assert fast[column].astype(object).tolist() == slow[column].astype(object).tolist()
+
+
+def test_no_text_at_all_is_an_error_with_sample_ids(files):
+    with pytest.raises(pt.RunFormatError) as error:
+        files("q1 Q0 doc12 1 1.0 t\n", {"doc1234": "text", "doc1299": "text"})  # P97: cut ids
+    assert "0 of 1 candidates have passage text. Ids in the run: 'doc12'" in str(error.value)
+
+
+def test_queries_without_any_text_are_listed(files):
+    run = files("q1 Q0 d1 1 1.0 t\nq2 Q0 gone 1 1.0 t\n")
+    assert "1 queries have no passage text at all, such as q2" in "\n".join(notes(run, "joined"))
+    assert "passage text for 1 of 2 candidates (50%)" in "\n".join(notes(run, "joined"))
+
+
+def test_candidates_without_text_are_named_in_the_ledger(files):
+    run = files("q1 Q0 gone 1 2.0 t\nq1 Q0 d1 2 1.0 t\n")
+    decisions = pt.prepare(run, counter="chars").evaluate(pt.PackerConfig(budget=99)).decisions
+    assert decisions["decision"].tolist() == ["no_text", "kept"]
+
+
+def beir(tmp_path, corpus: list[dict], qrels: str = "q1\td1\t1\n"):
+    (tmp_path / "corpus.jsonl").write_text(
+        "".join(json.dumps(d, ensure_ascii=False) + "\n" for d in corpus), "utf-8"
+    )
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "who?"}\n{"_id": "q2", "text": "why?"}\n')
+    (tmp_path / "qrels").mkdir(exist_ok=True)
+    (tmp_path / "qrels" / "test.tsv").write_text(qrels)
+    (tmp_path / "bm25.run").write_text("q1 Q0 d1 1 2 t\nq1 Q0 d2 2 1 t\n")
+    (tmp_path / "answers.jsonl").write_text(
+        '{"_id": "q1", "answers": ["first"]}\n{"_id": "q9", "answer": "x"}\n'
+    )
+    return tmp_path
+
+
+def test_a_beir_folder_with_a_run_loads_whole(tmp_path):
+    corpus = [{"_id": "d1", "title": "T", "text": "first one"}, {"_id": "d2", "title": "", "text": "second"}]
+    run = pt.load_run(beir(tmp_path, corpus, "query-id\tcorpus-id\tscore\nq1\td1\t1\nq9\td1\t1\nq1\td2\t0\n"))
+    assert run.chunks("q1")[0].metadata == {"title": "T"}
+    assert run.queries["text"].tolist() == ["who?"]
+    assert run.answers.to_dict() == {"q1": ("first",)}
+    assert "1 judged queries are not in the run, such as q9" in str(run.report)
+    packed = pt.prepare(run, counter="chars").evaluate(pt.PackerConfig(budget=9, order="descending"))
+    assert packed.per_query.loc["q1", ["gold_retention", "answer_retention"]].tolist() == [1.0, 1.0]
+
+
+def test_line_separators_inside_json_strings_are_text(tmp_path):
+    odd = "one\u2028two\u2029three\u0085four"  # P85: four lines by splitlines, one record here
+    run = pt.load_run(beir(tmp_path, [{"_id": "d1", "text": odd}, {"_id": "d2", "text": "x"}]))
+    assert run.chunks("q1")[0].text == odd
+
+
+def test_numeric_ids_in_json_become_text_and_are_counted(tmp_path):
+    folder = beir(tmp_path, [{"_id": 7, "text": "seven"}, {"_id": "d1", "text": "x"}])
+    (folder / "bm25.run").write_text("q1 Q0 7 1 2 t\n")
+    run = pt.load_run(folder)
+    assert run.chunks("q1")[0].text == "seven"
+    assert any("numeric '_id' read as text" in n for n in notes(run, "ignored"))
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('{"_id": "d3", "te', r"corpus\.jsonl:3 is not JSON \(.* at column \d+\)"),
+        ("[1]", r"corpus\.jsonl:3 is JSON but not an object"),
+        ('{"title": "x"}', r"corpus\.jsonl:3 has no field for an id"),
+        ('{"_id": "d3"}', r"corpus\.jsonl:3 has no field for a text"),
+        ('{"_id": true, "text": "x"}', r"corpus\.jsonl:3 has no field for an id"),
+    ],
+)
+def test_bad_json_lines_name_file_and_line(tmp_path, line, why):
+    folder = beir(tmp_path, [{"_id": "d1", "text": "a"}, {"_id": "d2", "text": "b"}])
+    with (folder / "corpus.jsonl").open("a") as stream:
+        stream.write(line + "\n")
+    with pytest.raises(pt.RunFormatError, match=why):
+        pt.load_run(folder)
+    assert pt.load_run(folder, bad_lines="skip").report.of("skipped")[0].n == 1
+
+
+def test_one_id_with_two_texts_keeps_the_first_and_says_so(tmp_path):
+    run = pt.load_run(
+        beir(tmp_path, [{"_id": "d1", "text": "a"}, {"_id": "d1", "text": "b"}, {"_id": "d2", "text": "c"}])
+    )
+    assert run.chunks("q1")[0].text == "a"
+    assert any("id repeated with another text" in n for n in notes(run, "repaired"))
+
+
+def test_qrels_of_two_three_and_four_columns(tmp_path):
+    from packtools.runs.model import LoadReport
+    from packtools.runs.trec import read_qrels
+
+    for text in ("q1 0 d1 1\nq1 0 d2 0\n", "q1\td1\t1\nq1\td2\t0\n", "# note\nq1 d1 1\nq1 d2 0\n"):
+        path = tmp_path / "qrels.txt"
+        path.write_text(text)
+        frame = read_qrels(path, LoadReport())
+        assert frame.to_numpy().tolist() == [["q1", "d1", 1], ["q1", "d2", 0]]
+    path.write_text("q1 d1\n")
+    assert read_qrels(path, LoadReport())["label"].tolist() == [1]
+    path.write_text("q1 0 d1 x\n")
+    with pytest.raises(pt.RunFormatError, match=r"qrels\.txt:1 has 4 fields or no whole label"):
+        read_qrels(path, LoadReport())
+
+
+def dpr(tmp_path, *records: dict, name: str = "x.jsonl.gz"):
+    data = "".join(json.dumps(r) + "\n" for r in records).encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return tmp_path / name
+
+
+def test_dpr_scores_as_strings_and_labels_are_kept(tmp_path):
+    ctxs = [
+        {"id": "7", "title": "T", "text": "first", "score": "81.5", "hasanswer": True, "isgold": True},
+        {"id": "8", "title": "", "text": "second", "score": "80", "hasanswer": False, "isgold": False},
+    ]
+    run = pt.load_run(dpr(tmp_path, {"question": "who?", "answers": ["first"], "ctxs": ctxs}))  # P95
+    assert run.candidates["score"].tolist() == [81.5, 80.0]
+    assert run.candidates["hasanswer"].tolist() == [True, False]
+    assert run.passages.loc["7"].tolist() == ["T", "first"]
+    assert run.qrels.to_numpy().tolist() == [["line-1", "7", 1]]
+    assert any("no question id" in n for n in notes(run, "repaired"))
+
+
+def test_a_context_without_a_score_keeps_its_place(tmp_path):
+    ctxs = [{"text": t, "score": s} for t, s in (("a", 3.0), ("b", None), ("c", 1.0))]
+    run = pt.load_run(dpr(tmp_path, {"id": "q", "question": "who?", "ctxs": ctxs}))
+    assert [c.text for c in run.chunks("q")] == ["a", "b", "c"]
+    assert run.candidates["score"].tolist() == [3.0, 3.0, 1.0]
+    assert any("keeps its place" in n for n in notes(run, "repaired"))
+    assert run.qrels is None
+    assert run.answers is None
+
+
+def test_one_id_for_two_texts_becomes_two_ids(tmp_path):
+    def record(q, text):
+        return {"id": q, "question": q, "ctxs": [{"id": "d", "text": text, "score": 1}]}
+
+    run = pt.load_run(dpr(tmp_path, record("q1", "a"), record("q2", "b"), record("q3", "a")))
+    assert [run.chunks(q)[0].id for q in ("q1", "q2", "q3")] == ["d", "d~2", "d"]
+    assert [run.chunks(q)[0].text for q in ("q1", "q2", "q3")] == ["a", "b", "a"]
+
+
+def test_a_repeated_question_id_is_an_error(tmp_path):
+    record = {"id": "q", "question": "who?", "ctxs": [{"text": "a"}]}
+    with pytest.raises(pt.RunFormatError, match=r"x\.jsonl\.gz:2 repeats question id 'q'"):
+        pt.load_run(dpr(tmp_path, record, record))
+
+
+def test_a_folder_with_several_runs_reads_the_first_and_says_so():
+    run = pt.load_sample()
+    assert run.name == "sample/bm25"
+    assert "3 runs found (bm25, fusion, tfidf); read bm25; name another with run=" in str(run.report)
+    assert pt.load_sample("tfidf").name == "sample/tfidf"
+    with pytest.raises(
+        pt.RunFormatError, match="run 'bm52' is unknown; known: 'bm25', 'fusion', 'tfidf'. Did you"
+    ):
+        pt.load_sample("bm52")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("nowhere", r"'nowhere' does not exist"),
+        ({"runs": "x"}, r"part 'runs' is unknown; known: 'run'"),
+    ],
+)
+def test_paths_that_are_not_there(given, message):
+    with pytest.raises(pt.PacktoolsError, match=message):
+        pt.load_run(given)
+
+
+def test_missing_parts_say_what_to_give(tmp_path):
+    (tmp_path / "x.run").write_text("q1 Q0 d1 1 2 t\n")
+    with pytest.raises(pt.RunFormatError, match="came without passage text. Give the collection too"):
+        pt.load_run(tmp_path / "x.run")
+    (tmp_path / "x.run").unlink()
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "d1", "text": "x"}\n')
+    with pytest.raises(pt.RunFormatError, match="holds no run, only collection"):
+        pt.load_run(tmp_path)
+
+
+def test_parts_can_be_named(tmp_path):
+    (tmp_path / "a").write_text("q1 Q0 d1 1 2 t\n")
+    (tmp_path / "b").write_text("d1\ttext\n")
+    run = pt.load_run({"run": tmp_path / "a", "collection": tmp_path / "b"})
+    assert run.chunks("q1")[0].text == "text"
+
+
+def test_reports_and_runs_escape_what_files_say(files):
+    run = files("<b>q&</b> Q0 d1 1 1.0 t\n<b>q&</b> Q0 d1 2 0.5 t\n", {"d1": "<script>"})
+    assert "<b>q&" not in run._repr_html_()
+    assert (
+        "<script>"
+        not in pt.prepare(run, counter="chars").context("<b>q&</b>", pt.PackerConfig())._repr_html_()
+    )
+
+
+def test_frames_in_memory_make_a_run():
+    frame = pd.DataFrame({"qid": ["q", "q"], "docid": ["a", "b"], "rank": [2, 1]})
+    run = pt.Run.from_frames(frame, {"a": "x", "b": "y"}, queries={"q": "who?"})
+    assert [c.id for c in run.chunks("q")] == ["b", "a"]
+    with pytest.raises(pt.RunFormatError, match="'candidates' must be a table with a column 'rank'"):
+        pt.Run.from_frames(frame[["qid", "docid"]], {"a": "x"})
+
+
+# --- real files ---------------------------------------------------------------------------------
+
+
+def test_dl19_loads_with_a_join_report(real):
+    run = pt.load_run(real / "msmarco_dl19")
+    assert (run.n_queries, run.depth) == (43, 100)
+    assert "passage text for 1,372 of 4,300 candidates (32%)" in str(run.report)
+
+
+def test_dl19_corpus_lines_with_line_separators_stay_whole(real):
+    run = pt.load_run(
+        [real / "msmarco_dl19" / "runs" / "run.bm25.dl19.top100.txt", real / "msmarco_dl19" / "beir"]
+    )
+    assert run.report.of("skipped") == []
+    assert "corpus.jsonl: 5,000 passages" in str(run.report)
+
+
+@pytest.mark.parametrize("gold", [0, 9, 19])
+def test_multidocument_questions_keep_the_place_of_their_gold_passage(real, gold):
+    run = pt.load_run(real / "nq_multidoc", run=f"nq-open-20_total_documents_gold_at_{gold}")
+    places = run.candidates.merge(run.qrels, on=["qid", "docid"])["rank"]
+    assert set(places) == {gold + 1}
+    order = [c.id for c in run.chunks(run.queries.index[0])]
+    again = pt.ContextPacker(pt.PackerConfig(order="descending", budget=10**6)).pack_sync(
+        None, run.chunks(run.queries.index[0])
+    )
+    assert [d.docid for d in again.decisions] == order
+
+
+@pytest.mark.parametrize(
+    "name", ["results.test", "results.trunc", "results-302.test", "results.comment.test.gz"]
+)
+def test_trec_eval_runs_read(real, name):
+    from packtools.runs.model import LoadReport
+    from packtools.runs.trec import read_run
+
+    report = LoadReport()
+    frame = read_run(real / "trec_eval" / name, report)
+    assert len(frame) == {"results.test": 1500, "results.trunc": 584, "results-302.test": 500}.get(
+        name, 30100
+    )
+    assert report.of("skipped") == []
+
+
+def test_arabic_qrels_name_absent_queries(real):
+    with pytest.raises(pt.RunFormatError, match="holds no run, only collection, qrels, queries"):
+        pt.load_run(real / "arcd_ar")
