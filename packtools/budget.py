@@ -71,7 +71,7 @@ def fit_to_budget(
         counter = DEFAULT_COUNTER
     counting = counter_for("chars" if counter is None else counter)
     sizes = [chunk_size(c, counting) for c in chunks]
-    size = np.minimum(np.array(sizes, dtype=np.int64), kernels.NO_BUDGET).astype(np.int32)[:, None]
-    limit = min(budget, kernels.NO_BUDGET - 1)
+    size = np.array(sizes, dtype=np.int64).reshape(len(chunks), 1)
+    limit = min(budget, kernels.no_budget(size.dtype) - 1)
     keep, _ = kernels.greedy_fit(size, size, np.ones_like(size, dtype=bool), [limit], "new")
     return [chunk for chunk, stays in zip(chunks, keep[:, 0, 0], strict=True) if stays]

@@ -13,7 +13,7 @@ import importlib.util
 import logging
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -240,6 +240,18 @@ def additive(counter: TokenCounter, separator: str) -> bool:
     """Whether `counter` promises that counts add up across `separator`."""
     promise = getattr(counter, "joins_exactly", None)
     return bool(promise(separator)) if promise is not None else False
+
+
+def starts_loosely(text: str) -> bool:
+    """Whether tokens may merge across a line break before this text."""
+    return text[:1].isspace() or text[:1] == "/"
+
+
+def adds_up(counter: TokenCounter, separator: str, texts: Sequence[str]) -> bool:
+    """Whether counts of these texts add up across a separator, in any order."""
+    if counter.name == "chars":
+        return True
+    return additive(counter, separator) and not any(starts_loosely(t) for t in texts)
 
 
 def separator_cost(counter: TokenCounter, text: str, separator: str, size: int) -> int:

@@ -101,31 +101,37 @@ def unknown(
     raise error(f"{where}: {what} {shown(value)} is unknown; known: {listed}.{guess}")
 
 
+def is_number(value: object) -> bool:
+    """Whether a value is one real number and not NaN; booleans are none."""
+    if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
+        return False
+    if not isinstance(value, int | float) and not (
+        hasattr(value, "dtype") and getattr(value, "shape", 1) == ()
+    ):
+        return False
+    try:
+        return float(value) == float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
 def check_count(
     error: type[PacktoolsError], where: str, parameter: str, value: object, unit: str, least: int = 1
 ) -> int:
     """Return `value` as an int of at least `least`, or raise in the house form."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not whole and hasattr(value, "__index__") and not isinstance(value, bool):
-        value, whole = value.__index__(), True
-    if not whole:
+    if not is_number(value) or not hasattr(value, "__index__"):
         fail(error, where, parameter, f"a whole number of {unit}s", value)
-    if value < least:  # type: ignore[operator]
+    whole = int(value.__index__())
+    if whole < least:
         fail(error, where, parameter, f"at least {least} {unit}{'' if least == 1 else 's'}", value)
-    return int(value)  # type: ignore[call-overload, no-any-return]
+    return whole
 
 
-def check_share(
-    error: type[PacktoolsError], where: str, parameter: str, value: object, *, above_zero: bool = True
-) -> float:
-    """Return `value` as a float in (0, 1] (or [0, 1]), or raise in the house form."""
-    number = (isinstance(value, int | float) and not isinstance(value, bool)) or hasattr(value, "dtype")
-    if number:
-        share = float(value)  # type: ignore[arg-type]
-        if (0 < share <= 1) or (share == 0 and not above_zero):
-            return share
-    rule = "above 0 and at most 1" if above_zero else "from 0 to 1"
-    fail(error, where, parameter, rule, value)
+def check_share(error: type[PacktoolsError], where: str, parameter: str, value: object) -> float:
+    """Return `value` as a float above 0 and at most 1, or raise in the house form."""
+    if is_number(value) and 0 < float(value) <= 1:  # type: ignore[arg-type]
+        return float(value)  # type: ignore[arg-type]
+    fail(error, where, parameter, "above 0 and at most 1", value)
 
 
 def missing_extra(where: str, package: str, extra: str, cause: BaseException | None = None) -> NoReturn:

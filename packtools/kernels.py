@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int32]
+Ints = npt.NDArray[Any]
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
-NO_BUDGET = 1 << 30
-"""Stands for 'no budget': no pack reaches it, and adding one chunk to it fits int32."""
+
+def no_budget(dtype: npt.DTypeLike) -> int:
+    """Give what stands for 'no budget': no pack reaches it, and one chunk more does not overflow."""
+    return int(np.iinfo(dtype).max // 2)
 
 
 def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -141,89 +143,36 @@ def greedy_fit(
 
     Parameters
     ----------
-    size : ndarray of int32, shape (ranks, queries)
-        Cost of each chunk when it is the last of the prompt.
-    joined : ndarray of int32, same shape
+    size : ndarray of int, shape (ranks, queries)
+        Cost of each chunk when it is the last of the prompt. Its dtype is that of the sums.
+    joined : ndarray of int, same shape
         Cost of each chunk with the separator that follows it; `size` itself without one.
     available : ndarray of bool, same shape
     budgets : sequence of int, length n_budgets
-        `NO_BUDGET` for none.
-    ends_with : {"new", "first", "second", "any"}
+        `no_budget` for none.
+    ends_with : {"new", "first", "second"}
         Which kept chunk ends the prompt, in order of rank: decides whose separator is not paid.
-        "any" charges as if it were the one that saves least, so it never undercharges.
 
     Returns
     -------
     keep : ndarray of bool, shape (ranks, n_budgets, queries)
-    used : ndarray of int32, shape (n_budgets, queries)
+    used : ndarray of int, shape (n_budgets, queries)
         Cost of the kept chunks as rendered.
 
     Notes
     -----
     Cost: ranks steps over arrays of n_budgets x queries.
     """
-    ranks, queries = size.shape
-    limit = np.asarray(budgets, dtype=np.int32)[:, None]
-    shape = (len(budgets), queries)
-    keep = np.zeros((ranks, *shape), dtype=bool)
-    tail = _Tail(ends_with if joined is not size else "new", shape)
-    used = np.zeros(shape, dtype=np.int32)  # with the separator behind every chunk
-    total = np.empty(shape, dtype=np.int32)
-    for rank in range(ranks):
-        np.add(used, joined[rank] if tail.rule != "new" else size[rank], out=total)
-        tail.correct(total, joined[rank] - size[rank] if tail.rule != "new" else None)
+    shape = (len(budgets), size.shape[1])
+    limit = np.asarray(budgets, dtype=size.dtype)[:, None]
+    keep = np.zeros((size.shape[0], *shape), dtype=bool)
+    bill = _Bill(size, joined, shape, ends_with)
+    for rank in range(size.shape[0]):
         fits = keep[rank]
-        np.less_equal(total, limit, out=fits)
+        np.less_equal(bill.with_chunk(rank), limit, out=fits)
         fits &= available[rank]
-        used += joined[rank] * fits
-        tail.note(fits, rank, size, joined)
-    return keep, used - tail.saving(used)
-
-
-class _Tail:
-    """Keep book of the separator that the last chunk of each prompt does not pay."""
-
-    def __init__(self, rule: str, shape: tuple[int, int]) -> None:
-        self.rule = rule
-        self._saved = np.zeros(shape, dtype=np.int32)
-        self._n = np.zeros(shape, dtype=np.int8)
-        self._settled = rule == "new"
-
-    def correct(self, total: Ints, new: Ints | None) -> None:
-        """Take the unpaid separator off the total that this chunk would make."""
-        if self.rule == "new" or new is None:
-            return
-        if self.rule == "any":
-            total -= np.where(self._n > 0, np.minimum(self._saved, new), new)
-        elif self._settled:
-            total -= self._saved
-        elif self.rule == "first":
-            total -= np.where(self._n > 0, self._saved, new)
-        else:
-            total -= np.where(self._n > 1, self._saved, new)
-
-    def note(self, fits: Bools, rank: int, size: Ints, joined: Ints) -> None:
-        """Record which chunk now ends the prompt."""
-        if self.rule == "new":
-            if joined is not size:
-                np.copyto(self._saved, joined[rank] - size[rank], where=fits)
-            return
-        if self._settled:
-            return
-        new = joined[rank] - size[rank]
-        if self.rule == "any":
-            smaller = fits & ((self._n == 0) | (new < self._saved))
-            np.copyto(self._saved, new, where=smaller)
-            self._n |= fits
-            return
-        take = 1 if self.rule == "first" else 2
-        np.copyto(self._saved, new, where=fits & (self._n < take))
-        np.minimum(self._n + fits, take, out=self._n, casting="unsafe")
-        self._settled = bool((self._n == take).all())
-
-    def saving(self, used: Ints) -> Ints:
-        """Give what the prompt's last separator would have cost."""
-        return self._saved
+        bill.add(rank, fits)
+    return keep, bill.total()
 
 
 def overshoot(size: Ints, joined: Ints, keep: Bools, limit: int, ends_with: str) -> Ints:
@@ -231,7 +180,7 @@ def overshoot(size: Ints, joined: Ints, keep: Bools, limit: int, ends_with: str)
 
     Parameters
     ----------
-    size, joined : ndarray of int32, shape (ranks, queries)
+    size, joined : ndarray of int, shape (ranks, queries)
     keep : ndarray of bool, shape (ranks, queries)
         What `greedy_fit` kept under `limit`.
     limit : int
@@ -239,22 +188,56 @@ def overshoot(size: Ints, joined: Ints, keep: Bools, limit: int, ends_with: str)
 
     Returns
     -------
-    ndarray of int32, same shape
+    ndarray of int, same shape
         Positive where the cell did not fit.
     """
-    shape = (1, size.shape[1])
-    tail = _Tail(ends_with if joined is not size else "new", shape)
-    used = np.zeros(shape, dtype=np.int32)
-    over = np.empty(size.shape, dtype=np.int32)
+    bill = _Bill(size, joined, (1, size.shape[1]), ends_with)
+    over = np.empty_like(size)
     for rank in range(size.shape[0]):
-        new_is_last = tail.rule == "new"
-        total = used + (size[rank] if new_is_last else joined[rank])
-        tail.correct(total, None if new_is_last else joined[rank] - size[rank])
-        over[rank] = total[0] - limit
-        fits = keep[rank][None, :]
-        used += joined[rank] * fits
-        tail.note(fits, rank, size, joined)
+        over[rank] = bill.with_chunk(rank)[0] - limit
+        bill.add(rank, keep[rank][None, :])
     return over
+
+
+class _Bill:
+    """Add up rendered prompts: every chunk pays the separator behind it, except the last."""
+
+    def __init__(self, size: Ints, joined: Ints, shape: tuple[int, int], ends_with: str) -> None:
+        self._size, self._joined = size, joined
+        self._gap = None if joined is size else joined - size
+        self._takes = {"new": 0, "first": 1, "second": 2}[ends_with if self._gap is not None else "new"]
+        self._used = np.zeros(shape, dtype=size.dtype)  # with the separator behind every chunk
+        self._unpaid = np.zeros(shape, dtype=size.dtype)  # the one behind the last
+        self._trial = np.empty(shape, dtype=size.dtype)
+        self._n = np.zeros(shape, dtype=np.int8)  # kept so far, counted up to `takes`
+        self._settled = False
+
+    def with_chunk(self, rank: int) -> Ints:
+        """Give what each prompt would cost with one chunk more."""
+        if not self._takes or self._gap is None:  # the new chunk is the last
+            return np.add(self._used, self._size[rank], out=self._trial)
+        np.add(self._used, self._joined[rank], out=self._trial)
+        if self._settled:
+            self._trial -= self._unpaid
+        else:
+            self._trial -= np.where(self._n >= self._takes, self._unpaid, self._gap[rank])
+        return self._trial
+
+    def add(self, rank: int, fits: Bools) -> None:
+        """Take the chunk into the prompts that it fits."""
+        self._used += self._joined[rank] * fits
+        if self._gap is None or self._settled:
+            return
+        if not self._takes:
+            np.copyto(self._unpaid, self._gap[rank], where=fits)
+            return
+        np.copyto(self._unpaid, self._gap[rank], where=fits & (self._n < self._takes))
+        np.minimum(self._n + fits, self._takes, out=self._n, casting="unsafe")
+        self._settled = bool((self._n == self._takes).all())
+
+    def total(self) -> Ints:
+        """Give what each prompt costs."""
+        return self._used - self._unpaid
 
 
 @dataclass(frozen=True)

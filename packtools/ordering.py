@@ -22,6 +22,8 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+ANY_END = "any"
+TRIED = 8
 
 
 def lost_in_middle_order(items: Sequence[T]) -> list[T]:
@@ -83,11 +85,11 @@ class Ordering:
         Takes a sequence, best first, and gives a list with the same members.
     ends_with : {"new", "first", "second", "any"}
         The chunk at the end, by rank among the kept: the newest, the first, the second, or
-        unknown. The budget needs it, because the last chunk pays no separator.
+        another one. The budget needs it, because the last chunk pays no separator.
     """
 
     function: Callable[[Sequence[Any]], list[Any]]
-    ends_with: str = "any"
+    ends_with: str
 
 
 ORDERINGS: dict[str, Ordering] = {
@@ -113,15 +115,27 @@ def register_ordering(name: str, function: Callable[[Sequence[Any]], list[Any]])
     PackerError
         If the function loses, repeats or invents an item (tried for up to 8 items).
 
+    Notes
+    -----
+    Which chunk ends the prompt is found by trying. Where it is neither the best, the second nor
+    the weakest, a pack with a separator is filled query by query, which is slower.
+
     Examples
     --------
     >>> register_ordering("best_second", lambda items: [*items[1:2], *items[:1], *items[2:]])
     >>> ORDERINGS.pop("best_second").ends_with
     'any'
     """
-    for n in range(9):
-        _permutation(name, function, n)
-    ORDERINGS[name] = Ordering(function)
+    if not callable(function):
+        fail(PackerError, "register_ordering", name, "a function of a sequence", function)
+    last = [int(_permutation(name, function, n)[-1]) for n in range(1, TRIED + 1)]
+    rules = {
+        "new": [n - 1 for n in range(1, TRIED + 1)],
+        "first": [0] * TRIED,
+        "second": [min(n - 1, 1) for n in range(1, TRIED + 1)],
+    }
+    ends_with = next((rule for rule, places in rules.items() if places == last), ANY_END)
+    ORDERINGS[name] = Ordering(function, ends_with)
     arrangement.cache_clear()
 
 
@@ -139,7 +153,10 @@ def arrangement(name: str, n: int) -> npt.NDArray[np.int64]:
 
 
 def _permutation(name: str, function: Callable[[Sequence[Any]], list[Any]], n: int) -> npt.NDArray[np.int64]:
-    places = list(function(list(range(n))))
+    try:
+        places = list(function(list(range(n))))
+    except Exception as error:
+        raise PackerError(f"register_ordering: {name!r} failed on {n} items: {error}.") from error
     if sorted(places) != list(range(n)):
         fail(PackerError, "register_ordering", name, f"a permutation of {n} items", places)
     return np.asarray(places, dtype=np.int64)

@@ -32,8 +32,8 @@ class PackedRun:
     keep : ndarray of bool, shape (ranks, queries)
     layout : Layout
         Kept cells in prompt order.
-    backed_off : dict of (rank, query) to int
-        Chunks given up after the rendered text was counted, and by how much it was over.
+    given_up : dict of (rank, query) to int
+        Chunks dropped by the count of the rendered text, and by how much it was over.
     per_query : DataFrame, index qid
         One column a metric; NaN is "not scored".
     """
@@ -42,21 +42,22 @@ class PackedRun:
     config: PackerConfig
     keep: kernels.Bools
     layout: kernels.Layout
-    backed_off: dict[tuple[int, int], int]
+    given_up: dict[tuple[int, int], int]
     per_query: pd.DataFrame
 
     @classmethod
-    def build(cls, prepared: PreparedRun, config: PackerConfig, keep: kernels.Bools) -> PackedRun:
-        """Order what was kept, settle uncertain queries on their text, and compute the metrics."""
+    def build(
+        cls, prepared: PreparedRun, config: PackerConfig, left: plan.Survivors, keep: kernels.Bools
+    ) -> PackedRun:
+        """Order what was kept, decide unsure queries on their text, and compute the metrics."""
+        filled = prepared.fill_unsure(config, left)
+        for query, one in filled.items():
+            keep[:, query] = False
+            keep[one.ranks, query] = True
         layout = plan.lay_out(keep, config)
-        recounted, backed_off = _settle(prepared, config, keep, layout)
-        if backed_off:
-            keep = keep.copy()
-            for cell in backed_off:
-                keep[cell] = False
-            layout = plan.lay_out(keep, config)
-        per_query = _per_query(prepared, config, layout, recounted)
-        return cls(prepared, config, keep, layout, backed_off, per_query)
+        given_up = {(rank, query): n for query, one in filled.items() for rank, n in one.over.items()}
+        used = {query: one.used for query, one in filled.items()}
+        return cls(prepared, config, keep, layout, given_up, _per_query(prepared, config, layout, used))
 
     @cached_property
     def summary(self) -> pd.DataFrame:
@@ -132,47 +133,22 @@ class PackedRun:
         return f"<p>{html.escape(head)}</p>{self.summary.to_html()}{why}"
 
 
-def _settle(
-    prepared: PreparedRun, config: PackerConfig, keep: kernels.Bools, layout: kernels.Layout
-) -> tuple[dict[int, int], dict[tuple[int, int], int]]:
-    """Count the rendered text of queries whose counts may not add up, and back off if over."""
-    unsure = prepared.uncertain(config.separator)
-    if not unsure.any():
-        return {}, {}
-    passage = prepared.passage[layout.rank, layout.query]
-    inner = np.ones(len(passage), dtype=bool)
-    inner[layout.start[:-1][np.diff(layout.start) > 0]] = False  # nothing stands before the first
-    queries = np.unique(layout.query[inner & unsure[passage]])
-    limit = config.limit if config.unit == "tokens" else None
-    recounted: dict[int, int] = {}
-    backed_off: dict[tuple[int, int], int] = {}
-    separator = str(config.separator)
-    for query in queries.tolist():
-        column = prepared.passage[:, query]
-        settled = plan.settle(
-            np.flatnonzero(keep[:, query]).tolist(),
-            config,
-            limit,
-            lambda ranks, column=column: prepared.recount(separator, [int(column[r]) for r in ranks]),  # type: ignore[misc]
-        )
-        recounted[query] = settled.used
-        backed_off.update({(rank, query): over for rank, over in settled.backed_off.items()})
-    return recounted, backed_off
-
-
 def _per_query(
     prepared: PreparedRun, config: PackerConfig, layout: kernels.Layout, recounted: dict[int, int]
 ) -> pd.DataFrame:
     """Compute every metric that the run can give."""
     separator = config.separator
     n_tokens = _rendered(prepared.sizes("tokens", separator), layout)
-    for query, count in recounted.items():
-        n_tokens[query] = count
+    if config.unit == "tokens":
+        for query, count in recounted.items():
+            n_tokens[query] = count
+    else:
+        n_tokens = prepared.recount_tokens(config, layout, n_tokens)
     chars = prepared.sizes("chars", separator)
     n_chars = _rendered(chars, layout)
     values: dict[str, Any] = {"n_tokens": n_tokens, "n_chars": n_chars, "n_chunks": np.diff(layout.start)}
     used = n_tokens if config.unit == "tokens" else n_chars
-    everything = config.budget is None and not config.deduplicates
+    everything = config.budget is None and not config.deduplicates and config.jaccard_threshold is None
     original = used if everything else prepared.full(config.unit, separator)
     values["compression_ratio"] = metrics.share(used, original)
     if prepared.relevant is not None:

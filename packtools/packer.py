@@ -11,10 +11,10 @@ import numpy as np
 from packtools import kernels, plan
 from packtools.budget import DEFAULT_COUNTER, chunk_size
 from packtools.conflicts import detect_conflicts
-from packtools.counters import CharCounter, TokenCounter, counter_for, separator_cost
+from packtools.counters import CharCounter, TokenCounter, adds_up, counter_for, separator_cost
 from packtools.dedup import exact_groups, similar_pairs
 from packtools.errors import PackerError, check_count
-from packtools.ordering import get_ordering
+from packtools.ordering import ANY_END, get_ordering
 from packtools.schema import (
     Chunk,
     ConflictAnnotation,
@@ -115,7 +115,7 @@ class ContextPacker:
             If the budget is below 1, a chunk belongs to another tenant, or a chunk has neither
             text nor a count.
         """
-        config = self._with_budget(budget)
+        config, chunks = self._with_budget(budget), list(chunks)
         _check_tenants(ctx, chunks)
         if config.separator is not None:
             _check_texts(chunks)
@@ -136,33 +136,45 @@ class ContextPacker:
         cells = _cells(chunks, config)
         sizes = _sizes(chunks, counter, config)
         left = plan.dedup(cells, config)
-        keep, used = plan.fit(left, sizes, config, [config.limit])
-        final = keep[:, 0, :]
-        kept = [int(r) for r in np.flatnonzero(final[:, 0])]
-
-        def measure(ranks: list[int]) -> int:
-            if config.separator is None:
-                return int(used[0, 0])
-            return counter.count(config.separator.join(chunks[r].text for r in ranks))
-
-        settled = plan.settle(kept, config, config.limit, measure)
-        backed_off = {(rank, 0): over for rank, over in settled.backed_off.items()}
-        for cell in backed_off:
-            final[cell] = False
-        book = plan.ledger(cells, sizes, left, final, config, backed_off)
+        filled = _fill(chunks, counter, left, sizes, config)
+        keep = np.zeros((len(chunks), 1), dtype=bool)
+        keep[filled.ranks, 0] = True
+        given_up = {(rank, 0): over for rank, over in filled.over.items()}
+        book = plan.ledger(cells, sizes, left, keep, config, given_up)
         decisions = _decisions(chunks, sizes, book, config)
-        text, spans = _render(chunks, settled.ranks, book, config)
-        conflicts = _conflicts([chunks[r] for r in settled.ranks]) if config.detect_conflicts else ()
+        text, spans = _render(chunks, filled.ranks, book, config)
+        conflicts = _conflicts([chunks[r] for r in filled.ranks]) if config.detect_conflicts else ()
         return PackedContext(
             text,
-            tuple(chunks[r] for r in settled.ranks),
+            tuple(chunks[r] for r in filled.ranks),
             spans,
             decisions,
             conflicts,
-            settled.used,
+            filled.used,
             config,
             counter.name,
         )
+
+
+def _fill(
+    chunks: list[Chunk], counter: TokenCounter, left: plan.Survivors, sizes: plan.Sizes, config: PackerConfig
+) -> plan.Filled:
+    """Fill the budget; with a separator the rendered text is counted last, whatever the sums say."""
+    separator = config.separator
+    if separator is None:
+        keep, used = plan.fit(left, sizes, config, [config.limit])
+        return plan.settle(np.flatnonzero(keep[:, 0, 0]).tolist(), config, None, lambda _: int(used[0, 0]))
+
+    def measure(ranks: list[int]) -> int:
+        return counter.count(separator.join(chunks[r].text for r in ranks))
+
+    sure = adds_up(counter, separator, [c.text for c in chunks])
+    sure = sure and (config.unit == "chars" or all(c.token_count is None for c in chunks))
+    if sure and get_ordering(config.order).ends_with != ANY_END:
+        keep, _ = plan.fit(left, sizes, config, [config.limit])
+        return plan.settle(np.flatnonzero(keep[:, 0, 0]).tolist(), config, config.limit, measure)
+    ranks = np.flatnonzero(left.kept[:, 0]).tolist()
+    return plan.fill(ranks, sizes, 0, config, measure, sure=sure)
 
 
 def _score(chunk: Chunk) -> float:
@@ -226,8 +238,7 @@ NO_PAIRS = kernels.NearPairs.build([], [], [], [], [])
 
 def _sizes(chunks: list[Chunk], counter: TokenCounter, config: PackerConfig) -> plan.Sizes:
     def column(values: list[int]) -> kernels.Ints:
-        clipped = np.minimum(np.array(values, dtype=np.int64), kernels.NO_BUDGET)
-        return clipped.astype(np.int32).reshape(len(chunks), 1)
+        return np.array(values, dtype=np.int64).reshape(len(chunks), 1)
 
     if config.unit == "chars":
         alone = [len(c.text) for c in chunks]

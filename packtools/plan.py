@@ -14,10 +14,12 @@ import numpy as np
 
 from packtools import kernels
 from packtools.kernels import Bools, Floats, Ints, Layout, NearPairs
-from packtools.ordering import arrangement, get_ordering
+from packtools.ordering import ANY_END, arrangement, get_ordering
 from packtools.schema import PackerConfig
 
 KEPT, DUPLICATE, NEAR_DUPLICATE, OVER_BUDGET, EMPTY, ABSENT = range(6)
+JOIN_SLACK = 3
+"""Units by which tokens that merge or split across one join may change a count."""
 REASONS = (None, "duplicate_of", "near_duplicate_of", "over_budget", "empty", None)
 
 
@@ -89,10 +91,18 @@ def held_back(left: Survivors, config: PackerConfig) -> int:
 def fit(
     left: Survivors, sizes: Sizes, config: PackerConfig, limits: Sequence[int | None]
 ) -> tuple[Bools, Ints]:
-    """Fill every limit at once; shapes ``(ranks, limits, queries)`` and ``(limits, queries)``."""
-    bounds = [kernels.NO_BUDGET if n is None else min(n, kernels.NO_BUDGET - 1) for n in limits]
+    """Fill every limit at once; shapes ``(ranks, limits, queries)`` and ``(limits, queries)``.
+
+    Exact where counts add up across the separator; see `fill` for where they don't.
+    """
+    most = kernels.no_budget(sizes.size.dtype)
+    bounds = [most if n is None else min(n, most - 1) for n in limits]
+    return kernels.greedy_fit(sizes.size, sizes.joined, left.kept, bounds, _ends_with(config))
+
+
+def _ends_with(config: PackerConfig) -> str:
     ends_with = get_ordering(config.order).ends_with
-    return kernels.greedy_fit(sizes.size, sizes.joined, left.kept, bounds, ends_with)
+    return "new" if ends_with == ANY_END else ends_with  # those queries go through `fill`
 
 
 def lay_out(keep: Bools, config: PackerConfig) -> Layout:
@@ -101,45 +111,83 @@ def lay_out(keep: Bools, config: PackerConfig) -> Layout:
 
 
 @dataclass(frozen=True)
-class Settled:
-    """Hold one query after its rendered text was counted.
+class Filled:
+    """Hold one query that was filled or checked on its rendered text.
 
     Parameters
     ----------
     ranks : list of int
         Kept, in prompt order.
     used : int
-    backed_off : dict of int to int
+    over : dict of int to int
         Ranks given up, and by how much the text was over with each.
     """
 
     ranks: list[int]
     used: int
-    backed_off: dict[int, int]
+    over: dict[int, int]
+
+
+def fill(
+    ranks: Sequence[int], sizes: Sizes, query: int, config: PackerConfig, measure: Callable[[list[int]], int],
+    *, sure: bool,
+) -> Filled:  # fmt: skip
+    """Fill one query best rank first by the count of what would be sent.
+
+    For separators across which counts don't add up, and orderings whose last chunk is not known
+    beforehand. The sum of the parts decides where it is far from the limit; near it the rendered
+    text is counted.
+
+    Parameters
+    ----------
+    ranks : sequence of int
+        What dedup left, best first.
+    sizes : Sizes
+    query : int
+        Column of `sizes`.
+    config : PackerConfig
+    measure : callable
+        Gives the cost of the rendered text of ranks in prompt order.
+    sure : bool
+        Whether the sum of the parts is exact.
+
+    Notes
+    -----
+    `over` of a chunk far over the limit is the sum of the parts, within `JOIN_SLACK` a join.
+    """
+    limit = config.limit
+    if limit is None:
+        return settle(ranks, config, None, measure)
+    size, joined = sizes.size[:, query].tolist(), sizes.joined[:, query].tolist()
+    kept: list[int] = []
+    over: dict[int, int] = {}
+    for rank in ranks:
+        trial = [*kept, rank]
+        placed = [trial[i] for i in arrangement(config.order, len(trial))]
+        total = sum(joined[r] for r in placed[:-1]) + size[placed[-1]]
+        slack = 0 if sure else JOIN_SLACK * (len(trial) - 1)
+        if slack and total - slack <= limit < total + slack:
+            total, slack = measure(placed), 0
+        if total - slack <= limit:
+            kept = trial
+        else:
+            over[rank] = total - limit
+    settled = settle(kept, config, limit, measure)
+    return Filled(settled.ranks, settled.used, over | settled.over)
 
 
 def settle(
     kept: Sequence[int], config: PackerConfig, limit: int | None, measure: Callable[[list[int]], int]
-) -> Settled:
-    """Count what would be sent and, while it is over, give up the chunk that was taken last.
-
-    Parameters
-    ----------
-    kept : sequence of int
-        Ranks, best first.
-    config : PackerConfig
-    limit : int or None
-    measure : callable
-        Gives the cost of the rendered text of ranks in prompt order.
-    """
+) -> Filled:
+    """Count what would be sent and, while it is over, give up the chunk that was taken last."""
     left = list(kept)
-    backed_off: dict[int, int] = {}
+    over: dict[int, int] = {}
     while True:
         ranks = [left[i] for i in arrangement(config.order, len(left))]
         used = measure(ranks)
         if limit is None or used <= limit or not left:
-            return Settled(ranks, used, backed_off)
-        backed_off[left.pop()] = used - limit
+            return Filled(ranks, used, over)
+        over[left.pop()] = used - limit
 
 
 @dataclass(frozen=True)
@@ -158,21 +206,22 @@ def ledger(
     left: Survivors,
     keep: Bools,
     config: PackerConfig,
-    backed_off: dict[tuple[int, int], int],
+    given_up: dict[tuple[int, int], int],
 ) -> Ledger:
     """Say of each cell what became of it.
 
     Parameters
     ----------
     keep : ndarray of bool, shape (ranks, queries)
-        Final, after any backing off.
-    backed_off : dict of (rank, query) to int
+        Final.
+    given_up : dict of (rank, query) to int
+        Cells that were decided on the rendered text, and by how much it was over.
     """
     shape = keep.shape
     reason = np.full(shape, ABSENT, dtype=np.int32)
     of = np.full(shape, -1, dtype=np.int32)
     similarity = np.full(shape, np.nan)
-    over_by = np.zeros(shape, dtype=np.int32)
+    over_by = np.zeros(shape, dtype=sizes.size.dtype)
     reason[cells.there] = OVER_BUDGET
     reason[keep] = KEPT
     reason[cells.there & cells.empty] = EMPTY
@@ -183,14 +232,10 @@ def ledger(
     reason[at], of[at], similarity[at] = NEAR_DUPLICATE, pairs.upper[used], pairs.jaccard[used]
     late = reason == OVER_BUDGET
     if late.any() and config.limit is not None:
-        limit = min(config.limit, kernels.NO_BUDGET - 1)
-        fitted = keep.copy()
-        for cell in backed_off:
-            fitted[cell] = True
-        ends_with = get_ordering(config.order).ends_with
-        over = kernels.overshoot(sizes.size, sizes.joined, fitted, limit, ends_with)
+        limit = min(config.limit, kernels.no_budget(sizes.size.dtype) - 1)
+        over = kernels.overshoot(sizes.size, sizes.joined, keep, limit, _ends_with(config))
         over_by[late] = over[late]
-        for cell, excess in backed_off.items():
+        for cell, excess in given_up.items():
             over_by[cell] = excess
     return Ledger(reason, of, similarity, over_by)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from packtools import kernels, metrics, plan
-from packtools.counters import TokenCounter, additive, counter_for, separator_cost
+from packtools.counters import TokenCounter, additive, counter_for, separator_cost, starts_loosely
 from packtools.dedup import exact_groups, similar_pairs
 from packtools.errors import SettingError, check_share, fail
+from packtools.ordering import ANY_END, get_ordering
 from packtools.packed import PackedRun
 from packtools.packer import ContextPacker
 from packtools.progress import progress
@@ -31,6 +32,8 @@ __all__ = ["PreparedRun", "prepare"]
 
 MIN_JACCARD = 0.5
 SEPARATORS = ("\n\n",)
+REMEMBERED = 200_000
+"""Counts of rendered texts that are kept."""
 
 
 def prepare(
@@ -93,8 +96,8 @@ class PreparedRun:
         self._sizes: dict[tuple[str, str | None], plan.Sizes] = {}
         self._left: dict[tuple[bool, float | None, bool], plan.Survivors] = {}
         self._full: dict[tuple[str, str | None], npt.NDArray[Any]] = {}
-        self._uncertain: dict[str | None, kernels.Bools] = {}
-        self._recounts: dict[tuple[str, tuple[int, ...]], int] = {}
+        self._unsure: dict[str | None, kernels.Bools] = {}
+        self._recounts: dict[tuple[str, str, tuple[int, ...]], int] = {}
         self._n_tokens = self._count(self._texts)
         self._n_chars = np.array([len(t) for t in self._texts], dtype=np.int32)
         self.cells = self._find_repeats()
@@ -178,7 +181,7 @@ class PreparedRun:
         """Give the same run counted by another counter; nothing is compared again."""
         other = copy.copy(self)
         other.counter = counter_for(counter)
-        other._sizes, other._full, other._recounts, other._uncertain = {}, {}, {}, {}
+        other._sizes, other._full, other._recounts, other._unsure = {}, {}, {}, {}
         other._n_tokens = other._count(self._texts)
         for unit, separator in self._sizes:
             other.sizes(unit, separator)
@@ -210,29 +213,61 @@ class PreparedRun:
             return np.zeros(self.passage.shape, dtype=np.int32)
         return np.where(self.passage >= 0, values[self.passage], 0).astype(np.int32)
 
-    def uncertain(self, separator: str | None) -> kernels.Bools:
-        """Mark the passages before which counts don't add up, so that text must be counted again.
+    def unsure(self, separator: str | None) -> kernels.Bools:
+        """Mark the passages before which token counts may not add up across a separator.
 
         All of them where the counter promises nothing; else those that start with white space or
-        "/", where tokens may merge across the separator.
+        "/", where tokens may merge across the line break.
         """
-        if separator not in self._uncertain:
+        if separator not in self._unsure:
             n = len(self._texts)
             if separator is None or self.counter.name == "chars":
                 found = np.zeros(n, dtype=bool)
             elif not additive(self.counter, separator):
                 found = np.ones(n, dtype=bool)
             else:
-                found = np.array([t[:1].isspace() or t[:1] == "/" for t in self._texts], dtype=bool)
-            self._uncertain[separator] = found
-        return self._uncertain[separator]
+                found = np.array([starts_loosely(t) for t in self._texts], dtype=bool)
+            self._unsure[separator] = found
+        return self._unsure[separator]
 
-    def recount(self, separator: str, passages: Sequence[int]) -> int:
+    def fill_unsure(self, config: PackerConfig, left: plan.Survivors) -> dict[int, plan.Filled]:
+        """Fill on their rendered text the queries for which sums of counts don't decide."""
+        separator = config.separator
+        if separator is None:
+            return {}
+        counts = self.unsure(separator) if config.unit == "tokens" else np.zeros(len(self._texts), dtype=bool)
+        any_end = get_ordering(config.order).ends_with == ANY_END
+        if not counts.any() and not any_end:
+            return {}
+        marked = left.kept & counts[self.passage]
+        sizes = self.sizes(config.unit, separator)
+        out = {}
+        for query in range(len(self.qids)) if any_end else np.flatnonzero(marked.any(axis=0)).tolist():
+            ranks = np.flatnonzero(left.kept[:, query]).tolist()
+            measure = partial(self._measure, separator, config.unit, query)
+            out[query] = plan.fill(ranks, sizes, query, config, measure, sure=not marked[:, query].any())
+        return out
+
+    def _measure(self, separator: str, unit: str, query: int, ranks: Sequence[int]) -> int:
         """Count a rendered text; remembered."""
-        key = (separator, tuple(passages))
+        passages = tuple(self.passage[list(ranks), query].tolist())
+        key = (separator, unit, passages)
         if key not in self._recounts:
-            self._recounts[key] = self.counter.count(separator.join(self._texts[p] for p in passages))
+            if len(self._recounts) > REMEMBERED:
+                self._recounts.clear()
+            text = separator.join(self._texts[p] for p in passages)
+            self._recounts[key] = len(text) if unit == "chars" else self.counter.count(text)
         return self._recounts[key]
+
+    def recount_tokens(self, config: PackerConfig, layout: kernels.Layout, n: kernels.Longs) -> kernels.Longs:
+        """Count the text of queries whose token counts don't add up, when characters were packed."""
+        counts = self.unsure(config.separator)
+        if config.separator is None or not counts.any():
+            return n
+        for query in np.unique(layout.query[counts[self.passage[layout.rank, layout.query]]]).tolist():
+            ranks = layout.rank[layout.start[query] : layout.start[query + 1]]
+            n[query] = self._measure(config.separator, "tokens", query, ranks.tolist())
+        return n
 
     # --- what a setting costs ---------------------------------------------------------------
 
@@ -276,8 +311,8 @@ class PreparedRun:
         Notes
         -----
         Equal to `ContextPacker.pack_sync` query by query. Counts no text, except for queries in
-        which a passage starts with white space or "/" and counters that don't promise that counts
-        add up: there the rendered text is counted, and remembered.
+        which a passage starts with white space or "/", and for counters that don't promise that
+        counts add up: there the rendered text is counted near the limit, and remembered.
         """
         return self.evaluate_budgets(config, [config.budget])[0]
 
@@ -292,7 +327,7 @@ class PreparedRun:
             sizes = self.sizes(some.unit, some.separator)
             keep, _ = plan.fit(left, sizes, some, [configs[i].limit for i in chosen])
             for place, i in enumerate(chosen):
-                out[i] = PackedRun.build(self, configs[i], keep[:, place])
+                out[i] = PackedRun.build(self, configs[i], left, keep[:, place])
         return [packed for packed in out if packed is not None]
 
     # --- looking closer ---------------------------------------------------------------------
@@ -305,7 +340,7 @@ class PreparedRun:
         """Say of every candidate of every query what became of it."""
         config = packed.config
         sizes, left = self.sizes(config.unit, config.separator), self.survivors(config)
-        book = plan.ledger(self.cells, sizes, left, packed.keep, config, packed.backed_off)
+        book = plan.ledger(self.cells, sizes, left, packed.keep, config, packed.given_up)
         frame = self.run.candidates
         rank, query = frame["rank"].to_numpy() - 1, frame["qid"].cat.codes.to_numpy()
         reasons = np.array([r or "" for r in plan.REASONS], dtype=object)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
-from packtools.errors import PackerError, check_count, check_share, fail, unknown
+from packtools.errors import PackerError, check_count, check_share, fail, is_number, unknown
 
 __all__ = [
     "Chunk",
@@ -24,6 +24,8 @@ __all__ = [
 ]
 
 UNITS = ("tokens", "chars")
+MOST = 1 << 40
+"""The largest count of one chunk; sums stay within 64 bits."""
 CANDIDATE_COLUMNS = ("qid", "docid", "rank", "score")
 QREL_COLUMNS = ("qid", "docid", "label")
 
@@ -85,10 +87,12 @@ class Chunk:
             fail(PackerError, "Chunk", "id", "a string", self.id, f"Write {str(self.id)!r}.")
         if not isinstance(self.text, str):
             fail(PackerError, "Chunk", "text", "a string", self.text, 'Use "" with content_ref.')
-        if self.score is not None and self.score != self.score:
+        if self.score is not None and not is_number(self.score):
             fail(PackerError, "Chunk", "score", "a number or None", self.score, f"Chunk {self.id!r}.")
         if self.token_count is not None:
             count = check_count(PackerError, "Chunk", "token_count", self.token_count, "token", least=0)
+            if count > MOST:
+                fail(PackerError, "Chunk", "token_count", f"at most {MOST:,}", count, f"Chunk {self.id!r}.")
             object.__setattr__(self, "token_count", count)
 
 
@@ -205,7 +209,7 @@ class PackerConfig:
         """Read settings that `to_json` wrote."""
         try:
             values = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise PackerError(f"PackerConfig.from_json: not JSON: {error}.") from error
         if not isinstance(values, dict):
             fail(PackerError, "PackerConfig.from_json", "text", "one JSON object", text)
