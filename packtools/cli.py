@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,13 +28,16 @@ TEXT_WIDTH = 100
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; give its exit code."""
     given = _parser().parse_args(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal that can't show a character shows "?"
+            stream.reconfigure(errors="replace")
     try:
         return int(given.command(given))
-    except PacktoolsError as error:
-        print(f"packtools: {error}", file=sys.stderr)
-        return 2
     except BrokenPipeError:
         return 0
+    except (PacktoolsError, OSError) as error:
+        print(f"packtools: {error}", file=sys.stderr)
+        return 2
 
 
 def _parser() -> argparse.ArgumentParser:

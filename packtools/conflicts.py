@@ -24,6 +24,8 @@ _SENTENCE = re.compile(
 )
 _NUMBER = re.compile(r"(?<![\w.,])[-\u2212]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])\s?%?")
 _HEDGE = re.compile(r"\b(?:about|around|nearly|roughly|approximately|almost|over|some|circa|up to)\s+$", re.I)
+LONGEST_NUMBER = 15
+"""Digits beyond which a number is a code, not a quantity."""
 _HEDGED_SHARE = 0.05
 _ROUNDED_SHARE = 0.02
 
@@ -69,6 +71,8 @@ def _numbers(sentence: str) -> Iterator[_Number]:
     for match in _NUMBER.finditer(sentence):
         shown = match.group().strip()
         plain = shown.rstrip("% ").replace(",", "").replace("\u2212", "-")
+        if len(plain) > LONGEST_NUMBER:
+            continue
         after = re.match(r"\s*([^\W\d_]+)", sentence[match.end() :])
         unit = "%" if shown.endswith("%") else (after.group(1).lower() if after else "")
         before = sentence[match.start() - 1 : match.start()]

@@ -284,3 +284,36 @@ def _verified(found: Shingles, first: Longs, second: Longs, floor: float) -> Pai
     jaccard_of = shared / np.maximum(size[first] + size[second] - shared, 1)
     good = jaccard_of >= floor
     return Pairs(first[good], second[good], jaccard_of[good])
+
+
+def retrieved_together(
+    rank: Longs,
+    query: Longs,
+    passage: Longs,
+    n: int,
+    pairs: Pairs,
+    unlike: kernels.Bools,
+) -> kernels.NearPairs:
+    """Find the queries in which both passages of a pair stand, and their ranks."""
+    order = np.lexsort((query, passage))
+    query_of, rank_of = query[order], rank[order]
+    start = np.searchsorted(passage[order], np.arange(n + 1))
+    times = np.diff(start)
+    rare = (
+        np.where(times[pairs.first] <= times[pairs.second], pairs.first, pairs.second) if n else pairs.first
+    )
+    other = pairs.first + pairs.second - rare
+    pair = np.repeat(np.arange(len(rare)), times[rare]) if n else rare
+    within = (
+        np.arange(len(pair)) - np.repeat(np.cumsum(times[rare]) - times[rare], times[rare]) if n else rare
+    )
+    cell = start[rare[pair]] + within if n else rare
+    n_queries = int(query.max(initial=0)) + 1
+    every = passage[order] * n_queries + query_of
+    wanted = other[pair] * n_queries + query_of[cell] if n else rare
+    at = np.minimum(np.searchsorted(every, wanted), max(len(every) - 1, 0))
+    hit = every[at] == wanted if len(every) else np.zeros(0, bool)
+    pair, cell, at = pair[hit], cell[hit], at[hit]
+    return kernels.NearPairs.build(
+        query_of[cell], rank_of[cell], rank_of[at], pairs.jaccard[pair], unlike[pair]
+    )

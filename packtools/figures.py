@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,10 @@ STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "packtools",
     "pdf.fonttype": 42,
+    "text.parse_math": False,
 }
+LONGEST = 110
+"""Characters of a caption line that fit the page width."""
 
 
 class TradeOffFigure:
@@ -136,9 +140,9 @@ class TradeOffFigure:
         near_edge = here["n_tokens"] > 0.6 * self._axes.get_xlim()[1]
         self._here_label.set_horizontalalignment("right" if near_edge else "left")
         self._here_label.set_position((-9 if near_edge else 9, -8))
-        self._title.set_text(title)
-        self._subtitle.set_text(subtitle)
-        self._caption.set_text(caption)
+        self._title.set_text(drawable(title))
+        self._subtitle.set_text(drawable(subtitle))
+        self._caption.set_text(drawable(caption))
 
     def _limits(self, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> None:
         from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
@@ -237,6 +241,24 @@ def _place(label: Any, x: float, y: float, text: str) -> None:
     if label.get_visible():
         label.xy = (x, y)
         label.set_text(text)
+
+
+def drawable(text: str) -> str:
+    """Make a text safe to draw: characters that the font lacks become "□", long lines are cut."""
+    known = _glyphs()
+    lines = (
+        "".join(c if ord(c) in known else " " if c.isspace() else "□" for c in line)
+        for line in text.split("\n")
+    )
+    return "\n".join(line if len(line) <= LONGEST else line[: LONGEST - 1] + "…" for line in lines)
+
+
+@lru_cache(maxsize=1)
+def _glyphs() -> frozenset[int]:
+    """Code points of the font of all figures, which comes with matplotlib."""
+    from matplotlib.font_manager import findfont, get_font
+
+    return frozenset(get_font(findfont(STYLE["font.family"][0])).get_charmap())
 
 
 def _axis_words(metric: metrics.Metric) -> str:

@@ -215,7 +215,8 @@ class _Bill:
     def with_chunk(self, rank: int) -> Ints:
         """Give what each prompt would cost with one chunk more."""
         if not self._takes or self._gap is None:  # the new chunk is the last
-            return np.add(self._used, self._size[rank], out=self._trial)
+            np.add(self._used, self._size[rank], out=self._trial)
+            return self._trial
         np.add(self._used, self._joined[rank], out=self._trial)
         if self._settled:
             self._trial -= self._unpaid
@@ -237,7 +238,8 @@ class _Bill:
 
     def total(self) -> Ints:
         """Give what each prompt costs."""
-        return self._used - self._unpaid
+        total: Ints = self._used - self._unpaid
+        return total
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtools.errors import MetricUnavailable, SettingError, unknown
-from packtools.text import distinct, find_folded, fold, source_offset
+from packtools.matching import find_folded, fold, has_hyphen_break, source_offset
 
 __all__ = ["METRICS", "Metric", "find_answer"]
 
@@ -163,22 +163,24 @@ def find_answer(text: str, answers: Iterable[str]) -> int:
     >>> find_answer("It is 15.2 km long.", ["15", "5.2 km"])
     -1
     """
-    folded = fold(text)
-    return _first(text, folded, folded_answers(answers))
+    return _first(text, fold(text), folded_answers(answers))
 
 
 def folded_answers(answers: Iterable[str]) -> list[str]:
     """Fold answers once, for many texts; those that fold to nothing are left out."""
-    return [a for a in distinct(fold(a) for a in answers) if a]
+    return [a for a in dict.fromkeys(fold(a) for a in answers) if a]
 
 
 def _first(text: str, folded: str, answers: Sequence[str]) -> int:
-    places = [at for at in (find_folded(a, folded) for a in answers if a in folded) if at >= 0]
-    if not places:
-        return -1
-    if text.isascii() and len(text) == len(folded):
-        return min(places)
-    return source_offset(text, min(places))
+    """Give the first offset of an answer; words broken at a line end are tried in both ways."""
+    places = []
+    for form in (folded, fold(text, keep_hyphens=True)) if has_hyphen_break(text) else (folded,):
+        for answer in answers:
+            at = find_folded(answer, form) if answer in form else -1
+            if at >= 0:
+                same = text.isascii() and len(text) == len(form)
+                places.append(at if same else source_offset(text, answer, at))
+    return min(places, default=-1)
 
 
 def find_answers(
@@ -200,11 +202,16 @@ def find_answers(
         Offset of the first answer in the passage; -1 if none.
     """
     folded = [fold(t) for t in texts]
+    broken = {i: fold(t, keep_hyphens=True) for i, t in enumerate(texts) if has_hyphen_break(t)}
     at = np.full(passage.shape, -1, dtype=np.int32)
     for query, (given, column) in enumerate(zip(answers, passage.T, strict=True)):
         wanted = folded_answers(given)
         places = column.tolist()
+        hits: set[int] = set()
         for answer in wanted:
-            for rank in [r for r, place in enumerate(places) if place >= 0 and answer in folded[place]]:
-                at[rank, query] = _first(texts[places[rank]], folded[places[rank]], wanted)
+            hits.update(r for r, place in enumerate(places) if place >= 0 and answer in folded[place])
+            if broken:
+                hits.update(r for r, place in enumerate(places) if answer in broken.get(place, ""))
+        for rank in hits:
+            at[rank, query] = _first(texts[places[rank]], folded[places[rank]], wanted)
     return at

@@ -33,7 +33,8 @@ def write_notebook(path: Path, runs: list[str], name: str) -> Path:
         raise SettingError(f"packtools explore: '--notebook' must end in .ipynb; got {str(path)!r}.")
     if path.exists() and "packtools_explore" not in path.read_text("utf-8", errors="replace"):
         raise SettingError(
-            f"packtools explore: {str(path)!r} exists and is not a notebook of this command. Give another --notebook."
+            f"packtools explore: {str(path)!r} exists and is not a notebook of this command. "
+            "Give another --notebook."
         )
     paths = json.dumps(runs[0] if len(runs) == 1 else runs, ensure_ascii=False)
     source = f"load_run({paths})" if runs else "load_sample()"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from packtools import kernels, metrics, plan
-from packtools.schema import PackedContext, PackerConfig
+from packtools.packer import ContextPacker
+from packtools.schema import Decision, PackedContext, PackerConfig
 
 if TYPE_CHECKING:
     from packtools.prepared import PreparedRun
@@ -83,8 +84,30 @@ class PackedRun:
 
     @cached_property
     def decisions(self) -> pd.DataFrame:
-        """Every candidate of every query: kept, or dropped and why."""
-        return self.prepared.decisions(self)
+        """Say of every candidate of every query what became of it."""
+        config, prepared = self.config, self.prepared
+        sizes, left = prepared.sizes(config.unit, config.separator), prepared.survivors(config)
+        book = plan.ledger(prepared.cells, sizes, left, self.keep, config, self.given_up)
+        frame = prepared.run.candidates
+        rank, query = frame["rank"].to_numpy() - 1, frame["qid"].cat.codes.to_numpy()
+        reasons = np.array([r or "" for r in plan.REASONS], dtype=object)
+        reasons[plan.KEPT], reasons[plan.ABSENT] = "kept", "no_text"
+        code, of = book.reason[rank, query], book.of[rank, query]
+        keepers = prepared.passage[np.maximum(of, 0), query]
+        names = np.array([*prepared.docids, ""], dtype=object)
+        return pd.DataFrame(
+            {
+                "qid": frame["qid"],
+                "docid": frame["docid"],
+                "rank": frame["rank"],
+                "score": frame["score"],
+                f"n_{config.unit}": sizes.size[rank, query],
+                "decision": reasons[code],
+                "of": np.where(of >= 0, names[keepers], ""),
+                "similarity": book.similarity[rank, query],
+                "over_by": np.where(code == plan.OVER_BUDGET, book.over_by[rank, query], 0),
+            }
+        )
 
     @property
     def n_held_back(self) -> int:
@@ -92,8 +115,30 @@ class PackedRun:
         return plan.held_back(self.prepared.survivors(self.config), self.config)
 
     def context(self, qid: str) -> PackedContext:
-        """Give one query's packed context: text, chunks, spans, decisions, conflicts."""
-        return self.prepared.context(qid, self.config)
+        """Pack one query and show everything about it: text, spans, every decision, conflicts.
+
+        Candidates without text in the collection stand in the ledger at their own rank.
+        """
+        config, prepared, run = self.config, self.prepared, self.prepared.run
+        packed = ContextPacker(config, prepared.counter).pack_sync(None, run.chunks(qid))
+        query = run.number(qid)
+        rows = run.candidates["qid"].cat.codes.to_numpy() == query
+        mine = run.candidates[rows]
+        if len(mine) == len(packed.decisions):
+            return packed
+        known = prepared.passage[: len(mine), query] >= 0
+        ranks = np.flatnonzero(known) + 1
+        left = iter(packed.decisions)
+        decisions = [
+            replace(next(left), rank=rank)
+            if there
+            else Decision(docid, rank, float(score), 0, False, "no_text", unit=config.unit)
+            for rank, (docid, score, there) in enumerate(
+                zip(mine["docid"], mine["score"], known, strict=True), 1
+            )
+        ]
+        spans = tuple(replace(s, rank=int(ranks[s.rank - 1])) for s in packed.spans)
+        return replace(packed, decisions=tuple(decisions), spans=spans)
 
     def kept(self, qid: str) -> list[str]:
         """Give the ids kept for one query, in prompt order."""

@@ -14,18 +14,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from packtools import kernels, metrics, plan
 from packtools.counters import TokenCounter, additive, counter_for, separator_cost, starts_loosely
-from packtools.dedup import exact_groups, similar_pairs
+from packtools.dedup import exact_groups, retrieved_together, similar_pairs
 from packtools.errors import SettingError, check_share, fail
 from packtools.ordering import ANY_END, get_ordering
 from packtools.packed import PackedRun
-from packtools.packer import ContextPacker
 from packtools.progress import progress
 from packtools.runs.model import Run
-from packtools.schema import PackedContext, PackerConfig
+from packtools.schema import PackerConfig
 from packtools.text import Shingles, compare, differences
 
 __all__ = ["PreparedRun", "prepare"]
@@ -77,6 +75,10 @@ def prepare(
 
         run = load_run(run)
     floor = check_share(SettingError, "prepare", "min_jaccard", min_jaccard)
+    if isinstance(separators, str):
+        fail(
+            SettingError, "prepare", "separators", "a list of strings", separators, f"Write [{separators!r}]."
+        )
     return PreparedRun(run, counter_for(counter), floor, tuple(separators))
 
 
@@ -150,9 +152,7 @@ class PreparedRun:
         involved = kernels.distinct(np.concatenate([pairs.first, pairs.second]))
         marks = {int(i): differences(self._texts[i]) for i in involved}
         unlike = [marks[int(a)] != marks[int(b)] for a, b in zip(pairs.first, pairs.second, strict=True)]
-        return _retrieved_together(
-            rank, query, passage, len(self._texts), pairs, np.array(unlike, dtype=bool)
-        )
+        return retrieved_together(rank, query, passage, len(self._texts), pairs, np.array(unlike, dtype=bool))
 
     def _find_relevant(self) -> kernels.Bools | None:
         """Mark the judged-relevant candidates; None without qrels."""
@@ -330,38 +330,6 @@ class PreparedRun:
                 out[i] = PackedRun.build(self, configs[i], left, keep[:, place])
         return [packed for packed in out if packed is not None]
 
-    # --- looking closer ---------------------------------------------------------------------
-
-    def context(self, qid: str, config: PackerConfig) -> PackedContext:
-        """Pack one query and show everything about it: text, spans, every decision, conflicts."""
-        return ContextPacker(config, self.counter).pack_sync(None, self.run.chunks(qid))
-
-    def decisions(self, packed: PackedRun) -> pd.DataFrame:
-        """Say of every candidate of every query what became of it."""
-        config = packed.config
-        sizes, left = self.sizes(config.unit, config.separator), self.survivors(config)
-        book = plan.ledger(self.cells, sizes, left, packed.keep, config, packed.given_up)
-        frame = self.run.candidates
-        rank, query = frame["rank"].to_numpy() - 1, frame["qid"].cat.codes.to_numpy()
-        reasons = np.array([r or "" for r in plan.REASONS], dtype=object)
-        reasons[plan.KEPT], reasons[plan.ABSENT] = "kept", "no_text"
-        code, of = book.reason[rank, query], book.of[rank, query]
-        keepers = self.passage[np.maximum(of, 0), query]
-        names = np.array([*self.docids, ""], dtype=object)
-        return pd.DataFrame(
-            {
-                "qid": frame["qid"],
-                "docid": frame["docid"],
-                "rank": frame["rank"],
-                "score": frame["score"],
-                f"n_{config.unit}": sizes.size[rank, query],
-                "decision": reasons[code],
-                "of": np.where(of >= 0, names[keepers], ""),
-                "similarity": book.similarity[rank, query],
-                "over_by": np.where(code == plan.OVER_BUDGET, book.over_by[rank, query], 0),
-            }
-        )
-
     @cached_property
     def unavailable(self) -> dict[str, str]:
         """Say which metrics this run can't give, and why."""
@@ -387,36 +355,3 @@ class PreparedRun:
             f"PreparedRun({self.run.name!r}: {len(self.qids):,} queries, {len(self.docids):,} distinct "
             f"passages, {self.counter.name})"
         )
-
-
-def _retrieved_together(
-    rank: kernels.Longs,
-    query: kernels.Longs,
-    passage: kernels.Longs,
-    n: int,
-    pairs: Any,
-    unlike: kernels.Bools,
-) -> kernels.NearPairs:
-    """Find the queries in which both passages of a pair stand, and their ranks."""
-    order = np.lexsort((query, passage))
-    query_of, rank_of = query[order], rank[order]
-    start = np.searchsorted(passage[order], np.arange(n + 1))
-    times = np.diff(start)
-    rare = (
-        np.where(times[pairs.first] <= times[pairs.second], pairs.first, pairs.second) if n else pairs.first
-    )
-    other = pairs.first + pairs.second - rare
-    pair = np.repeat(np.arange(len(rare)), times[rare]) if n else rare
-    within = (
-        np.arange(len(pair)) - np.repeat(np.cumsum(times[rare]) - times[rare], times[rare]) if n else rare
-    )
-    cell = start[rare[pair]] + within if n else rare
-    n_queries = int(query.max(initial=0)) + 1
-    every = passage[order] * n_queries + query_of
-    wanted = other[pair] * n_queries + query_of[cell] if n else rare
-    at = np.minimum(np.searchsorted(every, wanted), max(len(every) - 1, 0))
-    hit = every[at] == wanted if len(every) else np.zeros(0, bool)
-    pair, cell, at = pair[hit], cell[hit], at[hit]
-    return kernels.NearPairs.build(
-        query_of[cell], rank_of[cell], rank_of[at], pairs.jaccard[pair], unlike[pair]
-    )

@@ -107,6 +107,8 @@ def paired_bootstrap(
     a, b = np.asarray(baseline, np.float64), np.asarray(candidate, np.float64)
     if a.shape != b.shape or a.ndim != 1:
         fail(SettingError, "paired_bootstrap", "candidate", f"of shape {a.shape}", b.shape)
+    if np.isinf(a).any() or np.isinf(b).any():
+        fail(SettingError, "paired_bootstrap", "candidate", "finite or NaN (not scored)", np.inf)
     both = ~(np.isnan(a) | np.isnan(b))
     a, b = a[both], b[both]
     n = len(a)

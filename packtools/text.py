@@ -1,4 +1,4 @@
-"""What two texts have in common: the normal form, shingles, the guard, and answer matching.
+"""What two texts have in common: the normal form, shingles, and the guard.
 
 Works on strings and gives strings or flat numpy arrays; knows nothing of chunks or runs.
 """
@@ -9,10 +9,9 @@ import hashlib
 import itertools
 import re
 import string
-import sys
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,7 +88,7 @@ def _key(text: str, words: list[str]) -> bytes:
 
 # --- shingles -----------------------------------------------------------------------------------
 
-_NO_SPACES = re.compile(
+NO_SPACES = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff]"
 )
@@ -97,7 +96,7 @@ _NO_SPACES = re.compile(
 
 def _spaceless(normal: str) -> bool:
     """Whether most of a normalised text is in scripts written without spaces."""
-    return not normal.isascii() and 2 * len(_NO_SPACES.findall(normal)) > len(normal) - normal.count(" ")
+    return not normal.isascii() and 2 * len(NO_SPACES.findall(normal)) > len(normal) - normal.count(" ")
 
 
 def shingle_rule(text: str) -> str:
@@ -190,7 +189,7 @@ def compare(texts: Sequence[str]) -> Compared:
         empty = np.zeros(0, np.int64)
         return Compared(keys, Shingles(np.zeros(1, np.int64), empty, empty))
     del numbers
-    return Compared(keys, _rarest_first(np.concatenate(hashed), np.concatenate(owner), len(texts)))
+    return Compared(keys, _rarest_first(hashed, owner, len(texts)))
 
 
 def _hash_shingles(
@@ -202,41 +201,42 @@ def _hash_shingles(
     owner = np.repeat(np.arange(len(length)), count)
     offset = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
     place = begin[owner] + offset
-    hashed = np.full(len(owner), 0x243F6A8885A308D3, dtype=np.uint64) + width[owner].astype(np.uint64)
     reach = np.minimum(width, length)[owner]
+    # Width and reach go in first: a whole short text is no shingle of a longer one.
+    hashed = np.full(len(owner), 0x243F6A8885A308D3, dtype=np.uint64)
+    hashed = _mix(_mix(hashed, width[owner].astype(np.uint32)), reach.astype(np.uint32))
     for step in range(int(width.max(initial=0))):
         inside = step < reach
         if inside.all():
             hashed = _mix(hashed, units[place + step])
         else:
             hashed[inside] = _mix(hashed[inside], units[place[inside] + step])
-    hashed ^= reach.astype(np.uint64)  # a whole short text is no shingle of a longer one
     return hashed, owner
 
 
-def _rarest_first(hashed: npt.NDArray[np.uint64], owner: npt.NDArray[np.int32], n_texts: int) -> Shingles:
-    """Number the shingles by how few texts have them, and sort each text's by that number."""
-    order = np.argsort(hashed)
-    fresh = np.ones(len(order), dtype=bool)
-    ordered = hashed[order]
-    np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
-    del hashed, ordered
-    number = np.empty(len(order), dtype=np.int64)
-    number[order] = np.cumsum(fresh) - 1
-    n = max(int(fresh.sum()), 1)
-    del order, fresh
+def _rarest_first(
+    hashes: list[npt.NDArray[np.uint64]], owners: list[npt.NDArray[np.int32]], n_texts: int
+) -> Shingles:
+    """Number the shingles by how few texts have them, and sort each text's by that number.
+
+    The lists are emptied: the largest arrays of `prepare` live here, each no longer than needed.
+    """
+    number, n = _numbered(hashes)
+    owner = np.concatenate(owners)
+    owners.clear()
     number += owner.astype(np.int64) * n
     number.sort()
     once = np.ones(len(number), dtype=bool)  # a shingle that a text repeats counts once
     np.not_equal(number[1:], number[:-1], out=once[1:])
     number = number[once]
+    del once
     owner = (number // n).astype(np.int32)
     number -= owner.astype(np.int64) * n
     n_texts_with = np.bincount(number, minlength=n if len(number) else 0)
     by_rarity = np.argsort(n_texts_with, kind="stable")
-    rank = np.empty(len(by_rarity), dtype=np.int64)
-    rank[by_rarity] = np.arange(len(by_rarity))
-    ids = rank[number]
+    rank = np.empty(len(by_rarity), dtype=np.int32)
+    rank[by_rarity] = np.arange(len(by_rarity), dtype=np.int32)
+    ids = rank[number].astype(np.int64)
     del number, rank
     ids += owner.astype(np.int64) * n
     ids.sort()
@@ -245,11 +245,26 @@ def _rarest_first(hashed: npt.NDArray[np.uint64], owner: npt.NDArray[np.int32], 
     return Shingles(start.astype(np.int64), ids, n_texts_with[by_rarity].astype(np.int64))
 
 
+def _numbered(hashes: list[npt.NDArray[np.uint64]]) -> tuple[npt.NDArray[np.int64], int]:
+    """Replace hashes by dense numbers; give how many there are (at least 1)."""
+    hashed = np.concatenate(hashes)
+    hashes.clear()
+    order = np.argsort(hashed).astype(np.int32 if len(hashed) < 2**31 else np.int64)
+    hashed = hashed[order]
+    fresh = np.ones(len(order), dtype=bool)
+    np.not_equal(hashed[1:], hashed[:-1], out=fresh[1:])
+    del hashed
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = np.cumsum(fresh, dtype=np.int32) - 1
+    return number, max(int(fresh.sum()), 1)
+
+
 # --- what two near-duplicates must not differ in ----------------------------------------------
 
 _MONTHS = (
     "january february march april may june july august september october november december "
-    "monday tuesday wednesday thursday friday saturday sunday"
+    "jan feb mar apr jun jul aug sep sept oct nov dec "
+    "monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri"
 )
 _NUMBER_WORDS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
@@ -262,26 +277,30 @@ _NEGATIONS = (
     "ne pas jamais aucun sans nicht kein keine keinen ohne nie nunca sin não nem sem не нет без "
     "لا ليس لم لن غير बिना नहीं न"
 )
-_SIGNS = "[\u2212\u2013-]"
+_MINUS = "\u2212\u2013-"
 _NUMBERS = re.compile(
-    rf"(?<![\w.]){_SIGNS}?\d+(?:[.,:/]\d+|[\u2212\u2013-]\d+)*(?:\s?[%‰°])?"
-    r"|\d+(?:[.,:/]\d+)*(?:\s?[%‰°])?"
+    rf"(?:(?<![\w.])[{_MINUS}])?(?:(?<!\d)\.)?\d+(?:[.,:/{_MINUS}]\d+)*(?:e[+{_MINUS}]?\d+)?(?:\s?[%‰°])?"
 )
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _TELLING = frozenset((_MONTHS + " " + _NUMBER_WORDS + " " + _NEGATIONS).split())
 _MARKS = "\u0300-\u036f\u064b-\u0652\u0900-\u0903\u093a-\u094f"
 _WORD = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{_MARKS}])*(?:['’]t\b)?")
-_TELLING_CHARACTER = re.compile("[不没沒無无非未ない一二三四五六七八九十百千万萬億亿零〇]")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_TELLING_SIGN = re.compile("[$€£¥₹₩<>≤≥≠±]")
+# Superscripts, subscripts, fractions, Roman numerals; Han numerals; Chinese and Japanese negations.
+OTHER_NUMBER = "\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2079\u2080-\u2089\u2150-\u218b\u2460-\u249b"
+_TELLING_CHARACTER = re.compile(
+    f"[{OTHER_NUMBER}]|[一二三四五六七八九十百千万萬億亿零〇]|[不没沒無无非未]|ない|なかった|ません"
+)
 
 
 def differences(text: str) -> tuple[str, ...]:
-    """List what a reader must not lose: numbers, dates and negations, sorted.
+    """List what a reader must not lose: numbers, dates and negations, in the order of the text.
 
     Two near-duplicates with unlike lists are not collapsed under `protect_differences`. Numbers
-    keep their sign, decimals and percent mark; thousands separators are dropped, so "1,000" and
-    "1000" agree. Number words, month and weekday names and negations count for English, and
-    common negations for French, German, Spanish, Portuguese, Russian, Arabic, Hindi, Chinese and
-    Japanese.
+    keep their sign, decimals, exponent and percent mark; thousands separators are dropped, so
+    "1,000" and "1000" agree; currency and comparison signs count too. Number words, month and
+    weekday names and negations count for English, and common negations for French, German,
+    Spanish, Portuguese, Russian, Arabic, Hindi, Chinese and Japanese.
 
     Examples
     --------
@@ -290,87 +309,18 @@ def differences(text: str) -> tuple[str, ...]:
     >>> differences("3.14") == differences("314")
     False
     """
-    folded = unicodedata.normalize("NFKC", text).lower() if not text.isascii() else text.lower()
+    folded = text.lower() if text.isascii() else unicodedata.normalize("NFC", text).lower()
     found = [w for w in _WORD.findall(folded) if w in _TELLING or w[-2:] in ("'t", "’t")]
-    numbers = [n.replace(" ", "").replace("\u2212", "-") for n in _NUMBERS.findall(folded)]
-    found += [_THOUSANDS.sub("", n) if "," in n else n for n in numbers]
+    for number in _NUMBERS.findall(folded):
+        plain = _THOUSANDS.sub("", number) if "," in number else number
+        found.append(plain if plain.isdecimal() and plain.isascii() else _plain_number(plain))
+    found += _TELLING_SIGN.findall(folded)
     if not text.isascii():
         found += _TELLING_CHARACTER.findall(folded)
-    return tuple(sorted(found))
+    return tuple(found)
 
 
-# --- answers in a context -----------------------------------------------------------------------
-
-_LIGATURE_OR_WIDE = unicodedata.normalize  # NFKC folds ligatures, widths and composition
-_HYPHEN_BREAK = re.compile(r"(?<=\w)[-\u00ad\u2010]\s*\n\s*(?=\w)")
-_SPACE = re.compile(r"\s+")
-
-
-def fold(text: str) -> str:
-    """Fold a text for answer matching: NFKC, lower case, line-break hyphens, white space."""
-    if "\n" in text:
-        text = _HYPHEN_BREAK.sub("", text)
-    if not text.isascii():
-        text = _LIGATURE_OR_WIDE("NFKC", text.replace("\u00ad", ""))
-    return " ".join(text.lower().split())
-
-
-def _joins(left: str, right: str) -> bool:
-    """Whether two neighbouring characters are inside one word or one number."""
-    if _NO_SPACES.match(left) or _NO_SPACES.match(right):
-        return left.isdigit() and right.isdigit()
-    return (left.isalnum() or left == "_") and (right.isalnum() or right == "_")
-
-
-def find_folded(needle: str, haystack: str) -> int:
-    """Find a folded answer in a folded text as whole words and whole numbers; -1 if absent.
-
-    "no" is not in "nobody", "5" is not in "15" or "5.2" or "1,500"; scripts without spaces match
-    anywhere. Cost: one substring search for most misses.
-    """
-    if not needle:
-        return -1
-    at = haystack.find(needle)
-    while at >= 0:
-        end = at + len(needle)
-        if not (
-            (at > 0 and _joins(haystack[at - 1], needle[0]))
-            or (end < len(haystack) and _joins(needle[-1], haystack[end]))
-            or (needle[0].isdigit() and _in_number(haystack, at - 1, -1))
-            or (needle[-1].isdigit() and _in_number(haystack, end, 1))
-        ):
-            return at
-        at = haystack.find(needle, at + 1)
-    return -1
-
-
-def _in_number(text: str, mark: int, step: int) -> bool:
-    """Whether `text[mark]` is a decimal point or comma with a digit behind it, going `step`."""
-    beyond = mark + step
-    return 0 <= mark < len(text) and text[mark] in ".," and 0 <= beyond < len(text) and text[beyond].isdigit()
-
-
-def source_offset(text: str, folded_at: int) -> int:
-    """Give the offset in `text` of the character that stands at `folded_at` in ``fold(text)``.
-
-    Exact for text whose fold only changes case and runs of white space; elsewhere the nearest
-    offset at which the fold of the text before it is that long.
-    """
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high) // 2
-        if len(fold(text[: middle + 1])) > folded_at:
-            high = middle
-        else:
-            low = middle + 1
-    return min(low, max(len(text) - 1, 0))
-
-
-def distinct(values: Iterable[str]) -> list[str]:
-    """Give the values without repeats, in order of first appearance."""
-    return list(dict.fromkeys(values))
-
-
-def intern_all(values: Sequence[str]) -> list[str]:
-    """Share one object among equal strings, so that many rows cost little memory."""
-    return [sys.intern(v) for v in values]
+def _plain_number(number: str) -> str:
+    """Write a number with ASCII digits and signs and without inner white space."""
+    digits = (str(unicodedata.decimal(c)) if c.isdecimal() else c for c in number if not c.isspace())
+    return "".join(digits).replace("\u2212", "-").replace("\u2013", "-")

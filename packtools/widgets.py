@@ -95,12 +95,13 @@ class Explorer:
 
     def _controls(self) -> None:
         config = self.model.config
-        most = max(self.model.largest_context(config), config.budget or 1)
+        least = config.reserve + 1
+        most = max(self.model.largest_context(config) + config.reserve, config.budget or least)
         wide = {"layout": w.Layout(width=WIDTH), "style": {"description_width": "104px"}}
         self.budget_slider = w.FloatLogSlider(
             value=config.budget or most,
             base=10,
-            min=math.log10(max(most // 60, 1)),
+            min=math.log10(max(most // 60, least)),
             max=math.log10(most),
             step=0.01,
             readout=False,
@@ -108,7 +109,11 @@ class Explorer:
             **wide,
         )
         self.budget = w.BoundedIntText(
-            value=config.budget or most, min=1, max=max(most, 1_000_000), description="Budget, exact", **wide
+            value=config.budget or most,
+            min=least,
+            max=max(most, 1_000_000),
+            description="Budget, exact",
+            **wide,
         )
         self.order = w.Dropdown(
             options=[(order_words(name), name) for name in ORDERINGS],
@@ -116,9 +121,10 @@ class Explorer:
             description="Order",
             **wide,
         )
-        steps = [(f"{t / 100:.2f}", t / 100) for t in range(int(self.model.prepared.min_jaccard * 100), 101)]
-        thresholds = [*steps, ("off", OFF)]
         at = config.jaccard_threshold or OFF
+        floor = math.ceil(self.model.prepared.min_jaccard * 100 - 1e-9)
+        steps = sorted({*(t / 100 for t in range(floor, 101)), *([] if at == OFF else [at])})
+        thresholds = [*((f"{t:.4g}" if round(t, 2) != t else f"{t:.2f}", t) for t in steps), ("off", OFF)]
         self.threshold_slider = w.SelectionSlider(
             options=thresholds, value=at, description="Near-duplicates", readout=False, **wide
         )
@@ -385,4 +391,4 @@ def _rounded(value: float) -> int:
 
 
 def _slug(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "._-" else "-" for c in name).strip("-.") or "run"
+    return "".join(c if c.isalnum() or c in "._-" else "-" for c in name).strip("-.")[:60] or "run"

@@ -53,6 +53,6 @@ def test_no_chunks_and_short_texts_give_no_flags():
 
 def test_the_sample_holds_the_contradictions_that_were_written_into_it():
     prepared = pt.prepare(pt.load_sample(), counter="chars")
-    context = prepared.context("space-q2", pt.PackerConfig(budget=None))
+    context = prepared.evaluate(pt.PackerConfig(budget=None)).context("space-q2")
     flags = {frozenset((c.docid_a, c.docid_b)): {c.value_a, c.value_b} for c in context.conflicts}
     assert flags[frozenset(("space-02", "space-42"))] == {"146", "274"}

@@ -118,3 +118,9 @@ def test_a_slider_moved_back_gives_the_same_result():
     first = prepared.evaluate(config).decisions
     prepared.evaluate(config.replace(jaccard_threshold=1.0))
     assert prepared.evaluate(config).decisions.equals(first)
+
+
+def test_short_texts_of_two_scripts_are_no_duplicates():
+    # One-unit shingles of both widths, over word numbers whose bits once cancelled out.
+    chunks = [pt.Chunk(f"w{i}", f"w{i}") for i in range(40)] + [pt.Chunk("c", "口")]
+    assert len(pt.jaccard_dedup(chunks, 0.9)) == 41

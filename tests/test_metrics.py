@@ -157,7 +157,7 @@ def test_another_counter_counts_again_and_compares_nothing_again(sample):
 
 
 def test_a_slider_move_never_counts_splits_or_compares(sample, monkeypatch):
-    from packtools import dedup, text
+    from packtools import metrics, prepared
 
     sample.full("tokens", "\n\n")
 
@@ -165,8 +165,12 @@ def test_a_slider_move_never_counts_splits_or_compares(sample, monkeypatch):
         raise AssertionError("work that belongs into prepare")
 
     monkeypatch.setattr(type(sample.counter), "count", never)
-    for module, name in ((text, "compare"), (dedup, "similar_pairs"), (text, "fold"), (dedup, "shingles")):
-        monkeypatch.setattr(module, name, never)
+    for module, names in (
+        (prepared, ("compare", "similar_pairs", "exact_groups", "differences", "separator_cost")),
+        (metrics, ("fold", "find_answers", "find_folded")),
+    ):
+        for name in names:
+            monkeypatch.setattr(module, name, never)
     for budget in (100, 900, None):
         for threshold in (None, 0.6, 1.0):
             for order in pt.ORDERINGS:

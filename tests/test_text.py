@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import packtools as pt
-from packtools.text import find_folded, fold, source_offset
+from packtools.matching import find_folded, fold, source_offset
 
 
 def slow_normal(text: str) -> str:
@@ -53,7 +53,9 @@ def test_similarity_of_scripts_without_spaces_is_graded():
         ("3.14", "314"), ("in 2021", "in 2022"), ("It is safe.", "It is not safe."), ("Road 1506", "Road 1507"),
         ("on 3 March", "on 3 April"), ("5 %", "5"), ("-5 degrees", "5 degrees"), ("can open", "can't open"),
         ("three ships", "four ships"), ("C'est sûr", "Ce n'est pas sûr"), ("有毒", "没有毒"), ("第三", "第四"),
-        ("1|2|300", "12|300"), ("सुरक्षित है", "सुरक्षित नहीं है"),
+        ("1|2|300", "12|300"), ("सुरक्षित है", "सुरक्षित नहीं है"), ("a fee of .5", "a fee of 5"),
+        ("1e-5 per mole", "1e5 per mole"), ("$5", "€5"), ("p < 0.05", "p > 0.05"), ("5 Jan", "5 Feb"),
+        ("10⁵", "105"), ("from 5 to 7", "from 7 to 5"), ("行く", "行かない"),
     ],
 )  # fmt: skip
 def test_texts_that_differ_in_a_number_date_or_negation_are_told_apart(a, b):
@@ -63,7 +65,7 @@ def test_texts_that_differ_in_a_number_date_or_negation_are_told_apart(a, b):
 @pytest.mark.parametrize(
     ("a", "b"),
     [("1,000 ships", "1000 ships!"), ("In March", "in MARCH."), ("5 %", "5%"), ("a fine day", "a good day"),
-     ("５ km", "5 km"), ("it is Not", "NOT: it is")],
+     ("５ km", "5 km"), ("it is Not", "NOT: it is"), ("とても大きな街", "とても広い街"), ("−5", "-5")],
 )  # fmt: skip
 def test_texts_that_differ_otherwise_are_not_told_apart(a, b):
     assert pt.differences(a) == pt.differences(b)
@@ -88,6 +90,17 @@ def test_texts_that_differ_otherwise_are_not_told_apart(a, b):
         ("C++", "in C++ and C", 3),
         ("", "text", -1),
         ("a_b", "xa_b", -1),
+        (".5", "10.5", -1),
+        ("5", "see .5", -1),
+        ("5", "in 2001. 5 men", 9),
+        ("राम", "रामायण", -1),
+        ("102", "10² km", -1),
+        ("51", "5½ kg", -1),
+        ("1990", "in 1990-\n1995 he", 3),
+        ("Coca-Cola", "the Coca-\nCola firm", 4),
+        ("Next", "the end-\n\nNext para", 10),
+        ("文字", "中-\n文字", 3),
+        ("known", "well-\nknown", 6),
     ],
 )  # fmt: skip
 def test_find_answer_keeps_words_and_numbers_whole(answer, text, at):
@@ -114,7 +127,7 @@ def test_the_offset_of_an_answer_is_where_its_fold_begins(parts, cut):
 
 def test_source_offset_counts_through_folded_white_space():
     text = "a   b\n\n c"
-    assert [source_offset(text, i) for i in (0, 2, 4)] == [0, 4, 8]
+    assert [source_offset(text, needle, i) for needle, i in (("a", 0), ("b", 2), ("c", 4))] == [0, 4, 8]
 
 
 def test_find_folded_never_matches_an_empty_answer():

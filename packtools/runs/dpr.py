@@ -45,6 +45,8 @@ class _Reader:
             self.report.bad(self.path.name, number, f"repeats question id {qid!r}", question)
             return
         self.queries[qid] = question
+        if not ctxs:
+            self.report.repaired(self.path.name, "question without contexts: not in the run", number)
         answers = answer_list(record)
         if answers is not None:
             self.answers[qid] = answers
@@ -79,8 +81,8 @@ class _Reader:
         if value is None:
             return math.nan
         try:
-            return float(value)
-        except (TypeError, ValueError):
+            return math.nan if isinstance(value, bool) or "_" in str(value) else float(value)
+        except (TypeError, ValueError, OverflowError):
             self.report.repaired(
                 self.path.name, "score that is not a number: its place in the list counts", number
             )
@@ -130,11 +132,18 @@ class _Reader:
         return f"{docid}~{n}"
 
 
-def read_dpr(path: Path, report: LoadReport, name: str) -> Run:
+def read_dpr(
+    path: Path,
+    report: LoadReport,
+    name: str,
+    qrels: pd.DataFrame | None,
+    answers: dict[str, tuple[str, ...]] | None,
+) -> Run:
     """Read a DPR file whole.
 
     The list order is the rank. A context without a score keeps its place. `isgold` gives the
-    qrels (label 1); `hasanswer` is kept as a column of the candidates.
+    qrels (label 1); `hasanswer` is kept as a column of the candidates. Qrels and answers from
+    other files go before those in the file.
     """
     reader = _Reader(path, report)
     for number, record in json_records(path, report):
@@ -147,13 +156,13 @@ def read_dpr(path: Path, report: LoadReport, name: str) -> Run:
     passages = pd.DataFrame(list(reader.passages.values()), columns=["title", "text"], dtype=object)
     passages.index = pd.Index(np.array(list(reader.passages), dtype=object), dtype=object, name="docid")
     gold = np.array(reader.gold, dtype=object).reshape(-1, 2)
-    qrels = pd.DataFrame({"qid": gold[:, 0], "docid": gold[:, 1], "label": np.ones(len(gold), np.int32)})
+    own = pd.DataFrame({"qid": gold[:, 0], "docid": gold[:, 1], "label": np.ones(len(gold), np.int32)})
     return Run.from_frames(
         pd.DataFrame(reader.rows),
         passages,
         queries=reader.queries,
         name=name,
         report=report,
-        qrels=qrels if reader.judged else None,
-        answers=reader.answers or None,
+        qrels=own if qrels is None and reader.judged else qrels,
+        answers=reader.answers or None if answers is None else answers,
     )

@@ -6,6 +6,7 @@ Lines end at "\\n" only: U+2028, U+2029 and U+0085 inside a text are text.
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import zlib
 from collections.abc import Iterator
@@ -20,19 +21,70 @@ BOM = b"\xef\xbb\xbf"
 MIB = 1 << 20
 
 
+def existing(path: Path) -> Path:
+    """Give the path if something is there."""
+    try:
+        if path.exists():
+            return path
+    except (OSError, ValueError):
+        pass  # too long or not a path at all: nothing can be there
+    raise RunFileMissing(f"load_run: {shown(str(path))} does not exist. Check the path.")
+
+
 def open_bytes(path: Path) -> IO[bytes]:
     """Open a file for reading, unpacked if its name ends in .gz or .zst."""
-    if not path.exists():
-        raise RunFileMissing(f"load_run: {shown(str(path))} does not exist. Check the path.")
+    if existing(path).is_dir():
+        raise RunFormatError(f"load_run: {shown(str(path))} is a folder where a file is wanted.")
     if path.suffix == ".gz":
         return gzip.open(path, "rb")  # type: ignore[return-value]
     if path.suffix == ".zst":
+        return io.BufferedReader(_Zstandard(path), MIB)
+    return path.open("rb")
+
+
+class _Zstandard(io.RawIOBase):
+    """Read a zstandard file of any number of frames; a damaged or cut one raises EOFError."""
+
+    def __init__(self, path: Path) -> None:
         try:
             import zstandard
         except ImportError as error:
             missing_extra("load_run", "zstandard", "zst", error)
-        return zstandard.open(path, "rb")  # type: ignore[no-any-return]
-    return path.open("rb")
+        self._library = zstandard
+        self._file = path.open("rb")
+        self._frame: Any = None
+        self._held = self._packed = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._held:
+            self._packed = self._packed or self._file.read(MIB)
+            if not self._packed:
+                if self._frame is not None:
+                    raise EOFError("zstandard frame ended before its end mark")
+                return 0
+            self._unpack()
+        n = min(len(buffer), len(self._held))
+        buffer[:n] = self._held[:n]
+        self._held = self._held[n:]
+        return n
+
+    def _unpack(self) -> None:
+        self._frame = self._frame or self._library.ZstdDecompressor().decompressobj()
+        try:
+            self._held = self._frame.decompress(self._packed)
+        except self._library.ZstdError as error:
+            raise EOFError(str(error)) from error
+        self._packed = b""
+        if self._frame.eof:
+            self._packed, self._frame = self._frame.unused_data, None
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
 
 
 def byte_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -69,8 +121,8 @@ def json_records(path: Path, report: LoadReport) -> Iterator[tuple[int, dict[str
         except json.JSONDecodeError as error:
             report.bad(path.name, number, f"is not JSON ({error.msg} at column {error.colno})", line)
             continue
-        except RecursionError:
-            report.bad(path.name, number, "is JSON nested too deeply", line)
+        except (ValueError, RecursionError) as error:
+            report.bad(path.name, number, f"is JSON that can't be read ({error})", line)
             continue
         if not isinstance(record, dict):
             report.bad(path.name, number, "is JSON but not an object", line)
@@ -97,7 +149,7 @@ def id_of(
     """Take an id as text; a number is written out and reported, anything else is a bad line."""
     for key in keys:
         value = record.get(key)
-        if isinstance(value, str) and value:
+        if isinstance(value, str) and value and is_text(value):
             return value
         if isinstance(value, int) and not isinstance(value, bool):
             report.ignored(path.name, f"numeric {key!r} read as text", number)
@@ -112,3 +164,12 @@ def text_of(record: dict[str, Any], keys: tuple[str, ...]) -> str | None:
         if isinstance(value, str):
             return value
     return None
+
+
+def is_text(value: str) -> bool:
+    """Whether a string can be written down: no lone surrogates, as JSON escapes may leave."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from packtools.errors import RunFileMissing, RunFormatError, shown, unknown
+from packtools.errors import RunFileMissing, RunFormatError, fail, shown, unknown
 from packtools.runs import dpr, tables, trec
-from packtools.runs.files import first_line
-from packtools.runs.model import LoadReport, Run
+from packtools.runs.files import existing, first_line
+from packtools.runs.model import TIES, LoadReport, Run
 
 ROLES = ("run", "collection", "queries", "qrels", "answers", "dpr")
 _FORMAT_ROLE = {"trec": "run", "beir": "collection", "dpr": "dpr"}
@@ -77,15 +77,20 @@ def load_run(
     if bad_lines not in ("raise", "skip"):
         unknown(RunFormatError, "load_run", "bad_lines", bad_lines, ("raise", "skip"))
     report = LoadReport(strict=strict, bad_lines=bad_lines)
+    if ties not in TIES:
+        unknown(RunFormatError, "load_run", "ties", ties, TIES)
     parts = _find_parts(paths, format, run, report)
+    qrels = trec.read_qrels(parts["qrels"], report) if "qrels" in parts else None
+    answers = tables.read_answers(parts["answers"], report) if "answers" in parts else None
     if "dpr" in parts:
-        return dpr.read_dpr(parts["dpr"], report, _run_name(parts["dpr"]))
+        _check_alone(parts)
+        return dpr.read_dpr(parts["dpr"], report, _run_name(parts["dpr"]), qrels, answers)
     if "run" not in parts:
         raise RunFormatError(
             f"load_run: {shown(str(paths))} holds no run, only {', '.join(parts) or 'nothing known'}. "
             "Give a run file too: load_run([folder, 'run.txt'])."
         )
-    candidates = trec.read_run(parts["run"], report, ties)
+    candidates = trec.read_run(parts["run"], report)
     if "collection" not in parts:
         raise RunFormatError(
             f"load_run: {parts['run'].name} came without passage text. "
@@ -97,8 +102,9 @@ def load_run(
         candidates,
         passages,
         queries=tables.read_queries(parts["queries"], report) if "queries" in parts else None,
-        qrels=trec.read_qrels(parts["qrels"], report) if "qrels" in parts else None,
-        answers=tables.read_answers(parts["answers"], report) if "answers" in parts else None,
+        qrels=qrels,
+        answers=answers,
+        ties=ties,
         name=_run_name(parts["run"]),
         report=report,
     )
@@ -125,15 +131,19 @@ def load_sample(run: str | None = None) -> Run:
 
 
 def _find_parts(paths: Paths, format: str | None, run: str | None, report: LoadReport) -> dict[str, Path]:
+    if not isinstance(paths, str | Path | Mapping | Sequence):
+        fail(
+            RunFormatError, "load_run", "paths", "a path, a list of paths or a mapping of part to path", paths
+        )
     if isinstance(paths, Mapping):
         for role in paths:
             if role not in ROLES:
                 unknown(RunFormatError, "load_run", "part", role, ROLES)
-        return {role: _existing(Path(path)) for role, path in paths.items()}
+        return {role: existing(Path(path)) for role, path in paths.items()}
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
     named: dict[str, list[Path]] = {}
     found: dict[str, list[Path]] = {}
-    for path in (_existing(Path(p)) for p in listed):
+    for path in (existing(Path(p)) for p in listed):
         if path.is_dir():
             _search(path, found)
         else:
@@ -142,15 +152,21 @@ def _find_parts(paths: Paths, format: str | None, run: str | None, report: LoadR
     return {role: _one(role, files, run, report) for role, files in {**found, **named}.items()}
 
 
-def _existing(path: Path) -> Path:
-    if not path.exists():
-        raise RunFileMissing(f"load_run: {shown(str(path))} does not exist. Check the path.")
-    return path
+def _check_alone(parts: dict[str, Path]) -> None:
+    """A file of questions with their contexts brings its own run, texts and queries."""
+    for role in ("run", "collection", "queries"):
+        if role in parts:
+            raise RunFormatError(
+                f"load_run: {parts['dpr'].name} is a run by itself, with its own texts; {parts[role].name} "
+                f"was given as the {role} too. Load one or the other."
+            )
 
 
 def _search(folder: Path, found: dict[str, list[Path]]) -> None:
     """Tell the files of a folder, and of its subfolders of the usual names, by their names."""
     for path in sorted(folder.iterdir()):
+        if path.name.startswith("."):
+            continue
         if path.is_dir():
             if path.name in _SUBFOLDERS:
                 _search(path, found)
@@ -181,18 +197,15 @@ def _role(path: Path, outright: bool) -> str | None:
         return "queries"
     if stem.startswith("answers"):
         return "answers"
-    if (
-        plain.endswith((".run", ".trec"))
-        or stem.startswith(("run.", "results."))
-        or path.parent.name == "runs"
-    ):
+    if plain.endswith((".run", ".trec")) or stem.startswith(("run.", "results.")):
         return "run"
     if tables.is_jsonl(path):
         return _json_role(path, outright)
     if plain.endswith((".md", ".py", ".csv", ".parquet")) and not outright:
         return None
-    line = first_line(path) if outright or plain.endswith((".txt", ".tsv")) else ""
-    if len(line.split()) >= 6 or len(line.split("\t")) == 6:
+    looked_at = outright or path.parent.name == "runs" or plain.endswith((".txt", ".tsv"))
+    line = first_line(path) if looked_at else ""
+    if _is_run_line(line, path.parent.name == "runs"):
         return "run"
     if outright:
         raise RunFormatError(
@@ -200,6 +213,14 @@ def _role(path: Path, outright: bool) -> str | None:
             "Name the parts: load_run({'run': …, 'collection': …, 'queries': …, 'qrels': …})."
         )
     return None
+
+
+def _is_run_line(line: str, among_runs: bool) -> bool:
+    """Whether a line is qid Q0 docid rank score tag, or, in a folder of runs, qid docid rank."""
+    fields = [f.strip() for f in (line.split("\t") if line.count("\t") in (2, 5) else line.split())]
+    if len(fields) >= 6:
+        return fields[3].isdecimal()
+    return among_runs and len(fields) == 3 and fields[2].isdecimal()
 
 
 def _json_role(path: Path, outright: bool) -> str | None:

@@ -14,6 +14,7 @@ from packtools.errors import RunFormatError, SettingError, fail, shown, unknown
 from packtools.schema import CANDIDATE_COLUMNS, QREL_COLUMNS, Chunk
 
 SAMPLE_IDS = 5
+TIES = ("rank", "trec_eval")
 
 
 @dataclass
@@ -140,6 +141,7 @@ class Run:
         queries: Mapping[str, str] | None = None,
         qrels: pd.DataFrame | None = None,
         answers: Mapping[str, Sequence[str]] | None = None,
+        ties: str = "rank",
         name: str = "run",
         report: LoadReport | None = None,
     ) -> Run:
@@ -148,11 +150,14 @@ class Run:
         Parameters
         ----------
         candidates : DataFrame
-            Columns qid, docid, rank; score may be missing. Sorted and re-ranked here.
+            Columns qid, docid, rank; score may be missing. Sorted here by score, highest first and
+            NaN last, then by rank; a document repeated for a query keeps its best rank.
         passages : mapping of docid to text, or DataFrame with columns title, text
         queries : mapping of qid to text, or None
         qrels : DataFrame or None
-        answers : mapping of qid to answers, or None
+        answers : mapping of qid to a list of answers (or one answer), or None
+        ties : {"rank", "trec_eval"}, default "rank"
+            Equal scores go by rank, or by docid descending.
         name : str, default "run"
         report : LoadReport or None
 
@@ -163,7 +168,8 @@ class Run:
         """
         report = LoadReport() if report is None else report
         texts = _passage_frame(passages)
-        ordered = _ordered(candidates, queries, report)
+        queries = None if queries is None else {str(q): str(t) for q, t in queries.items()}
+        ordered = _ordered(candidates, queries, report, name, ties)
         qids = list(ordered["qid"].cat.categories)
         _join_report(ordered, texts, report)
         if qrels is not None:
@@ -180,7 +186,8 @@ class Run:
         )
         told = None
         if answers is not None:
-            values = [tuple(answers[q]) if q in answers else () for q in qids]
+            given = {str(q): (a,) if isinstance(a, str) else tuple(map(str, a)) for q, a in answers.items()}
+            values = [given.get(q, ()) for q in qids]
             told = pd.Series(values, index=_index(qids, "qid"), name="answers", dtype=object)
             report.joined(f"answers for {sum(map(bool, values)):,} of {len(qids):,} queries")
         return cls(name, text, ordered, texts, qrels, told, report)
@@ -254,48 +261,86 @@ def _index(values: Iterable[str], name: str) -> pd.Index[Any]:
 
 def _passage_frame(passages: Mapping[str, str] | pd.DataFrame) -> pd.DataFrame:
     if isinstance(passages, pd.DataFrame):
-        return passages
-    frame = pd.DataFrame({"title": "", "text": list(passages.values())}, dtype=object)
-    frame.index = _index(passages, "docid")
+        frame = passages
+    else:
+        frame = pd.DataFrame({"title": "", "text": list(passages.values())}, dtype=object)
+        frame.index = _index(map(str, passages), "docid")
+    if not frame.index.is_unique:
+        twice = frame.index[frame.index.duplicated()][0]
+        fail(RunFormatError, "Run.from_frames", "passages", "a table with each docid once", twice)
+    for docid, text in zip(frame.index, frame["text"], strict=True):
+        if not isinstance(text, str):
+            hint = f"Passage {docid!r}; leave it out if it has no text."
+            fail(RunFormatError, "Run.from_frames", "passages", "texts (strings)", text, hint)
     return frame
 
 
-def _ordered(candidates: pd.DataFrame, queries: Mapping[str, str] | None, report: LoadReport) -> pd.DataFrame:
-    """Sort by query and rank, and number ranks 1, 2, … within a query."""
-    for column in ("qid", "docid", "rank"):
-        if column not in candidates:
-            fail(
-                RunFormatError,
-                "Run.from_frames",
-                "candidates",
-                f"a table with a column {column!r}",
-                list(candidates.columns),
-                f"A run table has {', '.join(CANDIDATE_COLUMNS)}.",
-            )
-    qid, docid = (_categorical(candidates[c]) for c in ("qid", "docid"))
+def _ordered(
+    candidates: pd.DataFrame, queries: Mapping[str, str] | None, report: LoadReport, name: str, ties: str
+) -> pd.DataFrame:
+    """Sort by query and rank rule, keep the best of repeats, and number ranks 1, 2, …"""
+    rank, score = _checked(candidates)
+    qid, docid = (_categorical(candidates[c], c) for c in ("qid", "docid"))
     present = set(qid.categories)
     order = [q for q in queries if q in present] if queries else []
     seen = set(order)
-    order += sorted(q for q in present if q not in seen)
-    qid = qid.reorder_categories(order)
-    rank = candidates["rank"].to_numpy()
-    by = np.lexsort((rank, qid.codes))
+    qid = qid.reorder_categories(order + sorted(q for q in present if q not in seen))
+    worst = np.where(np.isfinite(score), -score, np.inf)
+    if ties == "trec_eval":
+        alphabet = np.argsort(np.argsort(docid.categories.to_numpy(dtype=object)))
+        by = np.lexsort((-alphabet[docid.codes], worst, qid.codes))
+    else:
+        by = np.lexsort((rank, worst, qid.codes))
+    q = qid.codes[by].astype(np.int64)
+    moved = (q[1:] == q[:-1]) & (rank[by][1:] < rank[by][:-1])
+    if moved.any() and ties == "rank":
+        n = len(np.unique(q[1:][moved]))
+        report.ignored(name, "query whose ranks disagree with its scores: sorted by score", n=n)
+    _, firsts = np.unique(q * (len(docid.categories) + 1) + docid.codes[by], return_index=True)
+    if len(firsts) < len(by):
+        report.repaired(name, "document repeated for a query: the best rank stays", n=len(by) - len(firsts))
+    by = by[np.sort(firsts)]
     codes = qid.codes[by].astype(np.int64)
-    fresh = np.arange(len(by)) - np.searchsorted(codes, codes) + 1
-    frame = pd.DataFrame({"qid": qid[by], "docid": docid[by], "rank": fresh.astype(np.int32)})
-    score = candidates["score"].to_numpy(np.float64)[by] if "score" in candidates else 1.0 / fresh
-    frame["score"] = score
+    fresh = (np.arange(len(by)) - np.searchsorted(codes, codes) + 1).astype(np.int32)
+    frame = pd.DataFrame({"qid": qid[by], "docid": docid[by], "rank": fresh, "score": score[by]})
     for extra in candidates.columns:
         if extra not in frame:
             frame[extra] = candidates[extra].to_numpy()[by]
     return frame
 
 
-def _categorical(values: pd.Series[Any]) -> pd.Categorical:
+def _checked(candidates: pd.DataFrame) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Check a candidate table; give its ranks and scores, the latter from the rank if there are none."""
+    for column in ("qid", "docid", "rank"):
+        if column not in candidates:
+            rule, hint = (
+                f"a table with a column {column!r}",
+                f"A run table has {', '.join(CANDIDATE_COLUMNS)}.",
+            )
+            fail(RunFormatError, "Run.from_frames", "candidates", rule, list(candidates.columns), hint)
+    if not len(candidates):
+        fail(
+            RunFormatError, "Run.from_frames", "candidates", "a table with at least one row", candidates.shape
+        )
+    out = []
+    for column in ("rank", "score") if "score" in candidates else ("rank",):
+        try:
+            out.append(pd.to_numeric(candidates[column]).to_numpy(np.float64, na_value=np.nan))
+        except (TypeError, ValueError) as error:
+            raise RunFormatError(f"Run.from_frames: column '{column}' must hold numbers: {error}.") from error
+    rank = out[0]
+    if not np.isfinite(rank).all():
+        fail(RunFormatError, "Run.from_frames", "rank", "a whole number in every row", "a missing value")
+    return rank, out[1] if len(out) > 1 else 1.0 / np.maximum(rank, 1.0)
+
+
+def _categorical(values: pd.Series[Any], name: str) -> pd.Categorical:
     """Number ids; the categories are plain Python strings, whatever string type pandas prefers."""
+    if values.isna().any():
+        fail(RunFormatError, "Run.from_frames", name, "an id in every row", "a missing value")
     if isinstance(values.dtype, pd.CategoricalDtype):
         used = values.cat.remove_unused_categories().cat
-        return pd.Categorical.from_codes(used.codes, _index(used.categories, "id"))
+        return pd.Categorical.from_codes(used.codes, _index(map(str, used.categories), "id"))
     codes, found = pd.factorize(np.array([str(v) for v in values], dtype=object))
     return pd.Categorical.from_codes(codes, _index(found, "id"))
 
@@ -307,7 +352,8 @@ def _join_report(candidates: pd.DataFrame, passages: pd.DataFrame, report: LoadR
     n = len(candidates)
     if n and not has.any():
         theirs = ", ".join(map(repr, docids[:SAMPLE_IDS]))
-        ours = ", ".join(map(repr, passages.index[:SAMPLE_IDS])) or "none"
+        some = passages.attrs.get("sample_ids") or list(passages.index[:SAMPLE_IDS])
+        ours = ", ".join(map(repr, some)) or "none"
         raise RunFormatError(
             f"load_run: 0 of {n:,} candidates have passage text. Ids in the run: {theirs}; ids in the "
             f"collection: {ours}. Give the collection that the run was made from."
@@ -325,19 +371,18 @@ def _join_report(candidates: pd.DataFrame, passages: pd.DataFrame, report: LoadR
 def _qrel_frame(qrels: pd.DataFrame, qids: list[str], report: LoadReport) -> pd.DataFrame:
     for column in QREL_COLUMNS:
         if column not in qrels:
-            fail(
-                RunFormatError,
-                "Run.from_frames",
-                "qrels",
-                f"a table with a column {column!r}",
-                list(qrels.columns),
-                f"Qrels have {', '.join(QREL_COLUMNS)}.",
-            )
+            rule, hint = f"a table with a column {column!r}", f"Qrels have {', '.join(QREL_COLUMNS)}."
+            fail(RunFormatError, "Run.from_frames", "qrels", rule, list(qrels.columns), hint)
+    try:
+        label = pd.to_numeric(qrels["label"]).to_numpy()
+    except (TypeError, ValueError) as error:
+        raise RunFormatError(f"Run.from_frames: column 'label' must hold numbers: {error}.") from error
+    ids = {c: np.array([str(v) for v in qrels[c]], dtype=object) for c in ("qid", "docid")}
     known = set(qids)
-    judged = dict.fromkeys(qrels["qid"].astype(str))
+    judged = dict.fromkeys(ids["qid"])
     absent = [q for q in judged if q not in known]
     report.joined(f"{len(judged) - len(absent):,} of {len(qids):,} queries are judged")
     if absent:
         listed = ", ".join(absent[:SAMPLE_IDS])
         report.joined(f"{len(absent):,} judged queries are not in the run, such as {listed}")
-    return qrels.reset_index(drop=True)
+    return pd.DataFrame({**ids, "label": label})

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from packtools.runs.files import id_of, json_records, text_lines, text_of
-from packtools.runs.model import LoadReport
+from packtools.runs.model import SAMPLE_IDS, LoadReport
 
 DOC_KEYS = ("_id", "id", "docid", "doc_id", "pid", "passage_id")
 QUERY_KEYS = ("_id", "id", "qid", "query_id")
@@ -31,9 +31,12 @@ def read_collection(path: Path, wanted: Container[str], report: LoadReport) -> p
     DataFrame, index docid, columns title, text
     """
     texts: dict[str, tuple[str, str]] = {}
+    some: list[str] = []
     n = 0
     for number, docid, title, text in _passages(path, report):
         n += 1
+        if n <= SAMPLE_IDS:
+            some.append(docid)
         if docid not in wanted:
             continue
         if docid in texts:
@@ -47,6 +50,7 @@ def read_collection(path: Path, wanted: Container[str], report: LoadReport) -> p
     report.read(path.name, f"{n:,} passages, {len(texts):,} of them in the run")
     frame = pd.DataFrame(list(texts.values()), columns=["title", "text"], dtype=object)
     frame.index = pd.Index(np.array(list(texts), dtype=object), dtype=object, name="docid")
+    frame.attrs["sample_ids"] = some
     return frame
 
 

@@ -5,38 +5,44 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from packtools.errors import RunFormatError, unknown
+from packtools.errors import RunFormatError
 from packtools.runs.files import DAMAGED, open_bytes, text_lines
 from packtools.runs.model import LoadReport
 
 RUN_FIELDS = "qid Q0 docid rank score tag"
 RUN_COLUMNS = ["qid", "q0", "docid", "rank", "score", "tag"]
 _TYPES: Any = {**dict.fromkeys(("qid", "docid", "tag"), "category"), "rank": np.int64, "score": np.float64}
-TIES = ("rank", "trec_eval")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,15}")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:nan|inf|infinity)", re.I)
+# Bytes that send a file to the careful reader; pandas takes words for truth values as numbers.
+_ODD = (
+    b"\r",
+    b"\0",
+    b"\xef\xbb\xbf",
+    *(w.encode() for t in ("true", "false") for w in (t, t.title(), t.upper())),
+)
 
 
-def read_run(path: Path, report: LoadReport, ties: str = "rank") -> pd.DataFrame:
-    """Read a run file: columns qid, docid, rank, score, best first within a query.
+def read_run(path: Path, report: LoadReport) -> pd.DataFrame:
+    """Read a run file as it stands: columns qid, docid, rank, score.
 
-    Score descending; ties keep the file's rank, then its order (``ties="trec_eval"``: docid
-    descending). A document repeated for a query keeps its best rank. Scores that are not finite
-    go last.
+    A score that is not a finite number becomes NaN; without a score column it is made from the
+    rank. `Run.from_frames` sorts.
     """
-    if ties not in TIES:
-        unknown(RunFormatError, "load_run", "ties", ties, TIES)
     table = _read_fast(path)
     if table is None:
         table = _read_slow(path, report)
     if not len(table):
         raise RunFormatError(f"load_run: {path.name} holds no run line; a TREC run line is: {RUN_FIELDS}.")
     report.read(path.name, f"{len(table):,} run lines, {table['qid'].nunique():,} queries")
-    return ranked(table, path.name, report, ties)
+    return table
 
 
 def _read_fast(path: Path) -> pd.DataFrame | None:
@@ -49,7 +55,7 @@ def _read_fast(path: Path) -> pd.DataFrame | None:
     n_lines = data.count(b"\n") + (not data.endswith(b"\n") and len(data) > 0)
     tabs, spaces = data.count(b"\t"), data.count(b" ")
     plain = (tabs, spaces) in ((5 * n_lines, 0), (0, 5 * n_lines))
-    if not n_lines or not plain or b"\r" in data or b"\0" in data or data.startswith(b"\xef\xbb\xbf"):
+    if not n_lines or not plain or any(mark in data for mark in _ODD):
         return None
     try:
         table = pd.read_csv(
@@ -75,43 +81,51 @@ def _read_fast(path: Path) -> pd.DataFrame | None:
 def _read_slow(path: Path, report: LoadReport) -> pd.DataFrame:
     """Read line by line, mending what can be mended and naming the place of what can't."""
     rows: list[tuple[str, str, int, float]] = []
-    name = path.name
+    name, width = path.name, 0
     for number, line in text_lines(path, report):
         fields = _run_fields(line)
-        if len(fields) == 3:
+        width = width or (3 if len(fields) == 3 else 6)  # the first line tells which kind it is
+        if len(fields) < width or (width == 3 and len(fields) != 3) or "\r" in line:
+            rule = (
+                f"a TREC run line has 6 ({RUN_FIELDS})"
+                if width == 6
+                else "the lines above have 3 (qid docid rank)"
+            )
+            inside = "a carriage return inside" if "\r" in line else f"{len(fields)} fields"
+            report.bad(name, number, f"has {inside}; {rule}", line)
+            continue
+        if width == 3:
             report.repaired(name, "no score: made from the rank", number)
             qid, docid, rank, score = *fields, ""
-        elif len(fields) < 6:
-            report.bad(name, number, f"has {len(fields)} fields; a TREC run line has 6 ({RUN_FIELDS})", line)
-            continue
         else:
             qid, _, docid, rank, score = fields[:5]
             if len(fields) > 6:
                 report.repaired(name, "fields after the sixth left out", number)
-        try:
-            place = int(rank)
-            value = float(score) if score else 1.0 / max(place, 1)
-        except ValueError:
+        if not _WHOLE.fullmatch(rank) or not (score == "" or _NUMBER.fullmatch(score)):
             what = f"rank {rank!r} and score {score!r} must be a whole number and a number"
             report.bad(name, number, what, line)
             continue
+        value = float(score) if score else 1.0 / max(int(rank), 1)
         if not math.isfinite(value):
             report.repaired(name, "score that is not a finite number, placed last", number)
             value = math.nan
         if not qid or not docid:
             report.bad(name, number, "has an empty id", line)
             continue
-        rows.append((qid, docid, place, value))
+        rows.append((qid, docid, int(rank), value))
     return _table(rows)
 
 
 def _run_fields(line: str) -> list[str]:
-    """Split at tabs if that gives six fields (ids may then hold spaces), else at white space."""
+    """Split at tabs if that gives six fields (ids may then hold spaces), else at blanks and tabs.
+
+    Only ASCII blanks: a no-break space is part of an id.
+    """
     if "\t" in line:
         fields = [f.strip(" ") for f in line.split("\t")]
         if len(fields) in (3, 6):
             return fields
-    return line.split()
+    return re.split("[ \t]+", line.strip(" \t"))
 
 
 def _table(rows: list[tuple[str, str, int, float]]) -> pd.DataFrame:
@@ -126,32 +140,6 @@ def _table(rows: list[tuple[str, str, int, float]]) -> pd.DataFrame:
     )
 
 
-def ranked(table: pd.DataFrame, name: str, report: LoadReport, ties: str = "rank") -> pd.DataFrame:
-    """Sort by the rank rule and keep the best of repeated documents."""
-    qid, docid = table["qid"].cat.codes.to_numpy(), table["docid"].cat.codes.to_numpy()
-    rank, score = table["rank"].to_numpy(), table["score"].to_numpy()
-    worst = np.where(np.isnan(score), np.inf, -score)
-    if ties == "trec_eval":
-        alphabet = np.argsort(np.argsort(table["docid"].cat.categories.to_numpy(dtype=object)))
-        order = np.lexsort((-alphabet[docid], worst, qid))
-    else:
-        order = np.lexsort((np.arange(len(table)), rank, worst, qid))
-    q, r = qid[order], rank[order]
-    moved = (q[1:] == q[:-1]) & (r[1:] < r[:-1])
-    if moved.any() and ties == "rank":
-        n = len(np.unique(q[1:][moved]))
-        report.ignored(name, "query whose ranks disagree with its scores: sorted by score", n=n)
-    pair = qid.astype(np.int64)[order] * (int(docid.max(initial=0)) + 1) + docid[order]
-    _, firsts = np.unique(pair, return_index=True)
-    if len(firsts) < len(order):
-        what = "document repeated for a query: the best rank stays"
-        report.repaired(name, what, n=len(order) - len(firsts))
-    order = order[np.sort(firsts)]
-    out: pd.DataFrame = table.iloc[order].reset_index(drop=True)
-    out["rank"] = np.arange(1, len(out) + 1)
-    return out
-
-
 def read_qrels(path: Path, report: LoadReport) -> pd.DataFrame:
     """Read judgements: TREC's four columns, BEIR's three with a header, or two (label 1).
 
@@ -164,7 +152,7 @@ def read_qrels(path: Path, report: LoadReport) -> pd.DataFrame:
         if line.startswith("#"):
             report.ignored(name, "comment line", number)
             continue
-        fields = line.split("\t") if line.count("\t") in (1, 2, 3) else line.split()
+        fields = line.split("\t") if line.count("\t") in (1, 2, 3) else re.split("[ \t]+", line.strip(" \t"))
         header, first = first and not _is_whole(fields[-1]) and len(fields) == 3, False
         if header:
             report.ignored(name, "header line", number)
@@ -190,4 +178,4 @@ def read_qrels(path: Path, report: LoadReport) -> pd.DataFrame:
 
 
 def _is_whole(text: str) -> bool:
-    return text.strip().lstrip("+-").isdecimal()
+    return re.fullmatch("[+-]?[0-9]{1,9}", text.strip()) is not None
