@@ -141,3 +141,47 @@ def test_the_lab_command_is_loopback_with_a_token_and_root_only_for_root(monkeyp
     assert not any("token" in part for part in command)  # Jupyter makes its own
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert "--allow-root" in notebook.lab_command(Path("x.ipynb"))
+
+
+def test_output_that_cannot_be_written_is_exit_code_2(capsys, tmp_path):
+    (tmp_path / "file").write_text("x")
+    code, _, err = run(
+        capsys, "report", "--budget", "900", "--counter", "chars", "--output-dir", str(tmp_path / "file")
+    )
+    assert code == 2
+    assert "File exists" in err
+    (tmp_path / "d.ipynb").mkdir()
+    code, _, err = run(capsys, "explore", "--no-start", "--notebook", str(tmp_path / "d.ipynb"))
+    assert code == 2
+
+
+def test_a_terminal_without_the_characters_gets_question_marks():
+    out = subprocess.run(
+        [sys.executable, "-m", "packtools.cli", "report", "--counter", "chars", "--budget", "900"],
+        capture_output=True, env={"PYTHONIOENCODING": "ascii", "PATH": "/usr/bin"},
+    )  # fmt: skip
+    assert out.returncode == 0, out.stderr
+    assert b"sample/bm25 ? 72 queries" in out.stdout
+
+
+def test_the_readme_shows_what_the_report_prints(capsys):
+    from conftest import ROOT
+
+    _, lines, _ = run(capsys, "report")
+    readme = (ROOT / "README.md").read_text("utf-8").splitlines()
+    shown = [line for line in readme if "72 of 72" in line]
+    assert len(shown) == 4
+    printed = {line.split()[0]: line.split() for line in lines if "72 of 72" in line}
+    for line in shown:
+        assert line.split() == printed[line.split()[0]][: len(line.split())]
+
+
+def test_the_examples_of_the_readme_run(tmp_path, monkeypatch):
+    import re
+
+    from conftest import ROOT
+
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), flags=re.S)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})

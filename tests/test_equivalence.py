@@ -142,3 +142,26 @@ def test_shuffled_rows_give_the_same_packs(sample):
     first, second = sample.evaluate(config), pt.prepare(again).evaluate(config)
     assert first.per_query.to_csv() == second.per_query.to_csv()
     assert first.decisions.to_csv() == second.decisions.to_csv()
+
+
+class Words:
+    """Count words; promises nothing about joins."""
+
+    name = "words"
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+
+@pytest.mark.parametrize("separator", [None, "\n\n", " | ", ""])
+def test_evaluate_equals_pack_for_own_counters_and_orderings(separator):
+    pt.register_ordering("best_second", lambda items: [*items[1:2], *items[:1], *items[2:]])
+    try:
+        prepared = pt.prepare(pt.load_sample("tfidf"), counter=Words())
+        for order in ("best_second", "lost_in_middle"):
+            for budget in (None, 90, 400, 1200):
+                config = pt.PackerConfig(budget=budget, order=order, separator=separator)
+                assert_same(prepared, config, prepared.qids[::17])
+                assert budget is None or (prepared.evaluate(config).per_query["n_tokens"] <= budget).all()
+    finally:
+        del pt.ORDERINGS["best_second"]

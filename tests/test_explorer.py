@@ -220,3 +220,33 @@ def test_settings_round_trip_through_json():
         pt.PackerConfig.from_dict({"budgets": 3})
     with pytest.raises(pt.PackerError, match="from_json: not JSON"):
         pt.PackerConfig.from_json("{")
+
+
+def test_settings_between_the_steps_of_a_control_are_shown(prepared):
+    config = pt.PackerConfig(budget=5, jaccard_threshold=0.855, separator="\n\n")
+    panel = pt.Explorer(prepared, config=config)
+    assert panel.threshold.value == 0.855
+    panel.budget.value = 900
+    assert panel.model.config.jaccard_threshold == 0.855
+
+
+def test_the_budget_control_never_goes_below_the_reserve(prepared):
+    panel = pt.Explorer(prepared, config=pt.PackerConfig(budget=900, reserve=400, separator="\n\n"))
+    assert panel.budget.min == 401
+    panel.budget.value = 1
+    assert panel.model.config.budget == 401
+    panel.budget_slider.value = 10**panel.budget_slider.min
+    assert panel.error.value == ""
+
+
+def test_the_threshold_control_starts_at_what_was_prepared():
+    panel = pt.Explorer(pt.prepare(pt.load_sample(), counter="chars", min_jaccard=0.29))
+    assert panel.threshold.options[0][1] == 0.29
+
+
+@pytest.mark.parametrize("name", ["cost$x^$y", "实验−1", "🧠\tbrain", "x" * 300])
+def test_any_run_name_can_be_drawn_and_exported(name, tmp_path):
+    frame = pd.DataFrame({"qid": ["q"], "docid": ["a"], "rank": [1]})  # P133
+    run = pt.Run.from_frames(frame, {"a": "text"}, answers={"q": ["text"]}, name=name)
+    panel = pt.Explorer(run, counter="chars", export_dir=tmp_path)
+    assert len(panel.write_exports()) == 7

@@ -187,3 +187,18 @@ def test_a_threshold_below_what_was_prepared_is_one_clear_error(sample):
         "evaluate: 'jaccard_threshold' must be at least 0.5; got 0.3. "
         "Pairs were kept from there on; use prepare(run, min_jaccard=0.3)."
     )
+
+
+def test_the_ratio_counts_near_duplicates_that_were_dropped_without_a_budget():
+    frame = pd.DataFrame({"qid": ["q", "q"], "docid": ["a", "b"], "rank": [1, 2]})
+    text = "alpha beta gamma delta epsilon zeta"
+    prepared = pt.prepare(pt.Run.from_frames(frame, {"a": text, "b": text + " eta"}), counter="chars")
+    packed = prepared.evaluate(pt.PackerConfig(budget=None, deduplicate=False, jaccard_threshold=0.5))
+    assert packed.per_query.at["q", "compression_ratio"] == len(text) / (2 * len(text) + 4)
+
+
+def test_separators_must_be_a_list():
+    with pytest.raises(
+        pt.SettingError, match=r"'separators' must be a list of strings; got '--'. Write \['--'\]"
+    ):
+        pt.prepare(pt.load_sample(), separators="--")

@@ -306,3 +306,52 @@ def test_every_pack_keeps_its_promises(texts, budget, separator, order, threshol
     assert len(merged) == len(set(merged))
     again = packer.pack_sync(None, list(packed.chunks))
     assert {c.id for c in again.chunks} == {c.id for c in packed.chunks}
+
+
+def test_huge_cached_counts_add_up():
+    big = [pt.Chunk("a", "t", token_count=2**30), pt.Chunk("b", "u", token_count=2**30)]
+    assert pack(big).n_used == 2**31
+    assert str(pack(big, budget=100).decisions[0]) == "dropped: over budget by 1,073,741,724 tokens"
+    assert len(pt.fit_to_budget([pt.Chunk("a", token_count=2**31)], 2**33)) == 1
+    with pytest.raises(pt.PackerError, match="'token_count' must be at most"):
+        pt.Chunk("a", "t", token_count=2**50)
+
+
+def test_any_iterable_of_chunks_will_do():
+    assert len(pt.ContextPacker().pack_sync(None, (chunk(c, 1) for c in "ab"), budget=5).chunks) == 2
+
+
+@pytest.mark.parametrize("score", ["0.9", float("nan"), True, [1]])
+def test_a_score_that_is_no_number_is_refused(score):
+    with pytest.raises(pt.PackerError, match="Chunk: 'score' must be a number or None; got"):
+        pt.Chunk("a", "t", score)
+
+
+def test_an_ordering_that_fails_is_refused_with_its_error():
+    with pytest.raises(pt.PackerError, match="register_ordering: 'broken' failed on 1 items"):
+        pt.register_ordering("broken", lambda items: 1 / 0)
+    with pytest.raises(
+        pt.PackerError, match="register_ordering: 'none' must be a function of a sequence; got 3"
+    ):
+        pt.register_ordering("none", 3)
+
+
+@pytest.mark.parametrize(
+    ("function", "rule"),
+    [(list, "new"), (lambda i: list(i)[::-1], "first"), (lambda i: [*i[::2], *i[1::2][::-1]], "second"),
+     (lambda i: [*i[1:2], *i[:1], *i[2:]], "any")],
+)  # fmt: skip
+def test_the_last_chunk_of_a_registered_ordering_is_found_by_trying(function, rule):
+    pt.register_ordering("mine", function)
+    assert pt.ORDERINGS.pop("mine").ends_with == rule
+
+
+def test_a_registered_ordering_fits_exactly_the_rendered_total():
+    pt.register_ordering("best_second", lambda items: [*items[1:2], *items[:1], *items[2:]])
+    try:
+        chunks = [pt.Chunk(str(i), t, -i) for i, t in enumerate(["One.", "two 2", "three!", "four", "five,"])]
+        full = pack(chunks, separator="\n\n", order="best_second")
+        assert len(pack(chunks, separator="\n\n", order="best_second", budget=full.n_used).chunks) == 5
+        assert len(pack(chunks, separator="\n\n", order="best_second", budget=full.n_used - 1).chunks) == 4
+    finally:
+        del pt.ORDERINGS["best_second"]

@@ -186,7 +186,10 @@ def test_the_fast_and_the_careful_reader_agree(files, tmp_path):
 def test_no_text_at_all_is_an_error_with_sample_ids(files):
     with pytest.raises(pt.RunFormatError) as error:
         files("q1 Q0 doc12 1 1.0 t\n", {"doc1234": "text", "doc1299": "text"})  # P97: cut ids
-    assert "0 of 1 candidates have passage text. Ids in the run: 'doc12'" in str(error.value)
+    assert str(error.value) == (
+        "load_run: 0 of 1 candidates have passage text. Ids in the run: 'doc12'; ids in the collection: "
+        "'doc1234', 'doc1299'. Give the collection that the run was made from."
+    )
 
 
 def test_queries_without_any_text_are_listed(files):
@@ -382,6 +385,214 @@ def test_frames_in_memory_make_a_run():
     assert [c.id for c in run.chunks("q")] == ["b", "a"]
     with pytest.raises(pt.RunFormatError, match="'candidates' must be a table with a column 'rank'"):
         pt.Run.from_frames(frame[["qid", "docid"]], {"a": "x"})
+
+
+# --- files that broke the reader once ---------------------------------------------------------
+
+
+def zstd(data: bytes, frames: int = 1) -> bytes:
+    import zstandard
+
+    part = len(data) // frames + 1
+    return b"".join(zstandard.compress(data[i : i + part]) for i in range(0, len(data), part))
+
+
+@pytest.mark.parametrize("frames", [1, 3])
+def test_zstandard_reads_whole_whatever_its_frames(files, tmp_path, frames):
+    text = "".join(f"q{i} Q0 d{i % 3 + 1} 1 {i} t extra\n" for i in range(2000))
+    (tmp_path / "y.run.zst").write_bytes(zstd(text.encode(), frames))
+    (tmp_path / "collection.tsv").write_text("d1\tx\nd2\ty\nd3\tz\n")
+    run = pt.load_run([tmp_path / "y.run.zst", tmp_path / "collection.tsv"])
+    assert run.n_queries == 2000
+
+
+def half(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def junk(data: bytes) -> bytes:
+    return b"junk" + data
+
+
+def flipped(data: bytes) -> bytes:
+    return data[:60] + bytes([data[60] ^ 255]) + data[61:]
+
+
+@pytest.mark.parametrize(
+    ("pack", "harm"),
+    # A zstandard frame without a checksum can't tell that a byte was flipped.
+    [(gzip.compress, half), (gzip.compress, junk), (gzip.compress, flipped), (zstd, half), (zstd, junk)],
+)
+@pytest.mark.parametrize("name", ["x.run", "corpus.jsonl", "x.jsonl"])
+def test_a_damaged_file_is_one_clear_error(tmp_path, pack, harm, name):
+    lines = {
+        "x.run": "".join(f"q{i} Q0 d1 1 {i} t\n" for i in range(3000)),
+        "corpus.jsonl": "".join(f'{{"_id": "d{i}", "text": "number {i}"}}\n' for i in range(3000)),
+        "x.jsonl": "".join(f'{{"question": "q{i}", "ctxs": [{{"text": "t{i}"}}]}}\n' for i in range(3000)),
+    }
+    suffix = ".zst" if pack is zstd else ".gz"
+    (tmp_path / (name + suffix)).write_bytes(harm(pack(lines[name].encode())))
+    other = "collection.tsv" if name == "x.run" else "a.run"
+    (tmp_path / other).write_text("d1\tx\n" if name == "x.run" else "q1 Q0 d1 1 1 t\n")
+    paths = {"run": tmp_path / "a.run", "collection": tmp_path / (name + suffix)}
+    if name == "x.run":
+        paths = {"run": tmp_path / (name + suffix), "collection": tmp_path / other}
+    elif name == "x.jsonl":
+        paths = {"dpr": tmp_path / (name + suffix)}
+    with pytest.raises(pt.RunFormatError, match="is damaged after line"):
+        pt.load_run(paths)
+
+
+def test_a_last_line_cut_to_three_fields_is_no_run_line(files):
+    with pytest.raises(pt.RunFormatError, match=r"x\.run:2 has 3 fields; a TREC run line has 6"):
+        files("6 Q0 d1 1 9.5 t\n6 Q0 706")
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("q1 Q0 d1 99999999999999999999999 1.0 t", "must be a whole number and a number"),
+        ("q1 Q0 d1 1_0 1.0 t", "must be a whole number and a number"),
+        ("q1 Q0 d1 1 1_5 t", "must be a whole number and a number"),
+        ("q1 Q0 d1 True 1.0 t", "must be a whole number and a number"),
+        ("q1 Q0 d1 1 True t", "must be a whole number and a number"),
+        ("q1 Q0 d1 1 1.0 t\rq1 Q0 d2 2 0.5 t", "has a carriage return inside"),
+    ],
+)
+def test_values_that_python_would_take_for_numbers_are_refused(files, line, why):
+    with pytest.raises(pt.RunFormatError, match=why):
+        files(line + "\n")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_no_break_space_is_part_of_an_id(files, end):
+    run = files(f"q\u00a01 Q0 d\u00a012 3 1.5 t{end}", {"d\u00a012": "text"})
+    assert rows(run) == [("q\u00a01", "d\u00a012", 1, 1.5)]
+
+
+@pytest.mark.parametrize("label", ["--1", "99999999999", "1.0", "9" * 5000])
+def test_labels_that_are_no_whole_numbers_name_the_line(tmp_path, label):
+    with pytest.raises(pt.RunFormatError, match=r"test\.tsv:1 has 4 fields or no whole label"):
+        pt.load_run(beir(tmp_path, [{"_id": "d1", "text": "a"}], f"q1 0 d1 {label}\n"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"_id": "d3", "text": "x", "n": ' + "9" * 5000 + "}",
+        "[" * 100_000,
+        '{"_id": "\\ud83d", "text": "x"}',
+        '{"_id": "", "text": "x"}',
+    ],
+    ids=["huge number", "deep", "lone surrogate", "empty id"],
+)
+def test_json_that_cannot_be_read_names_the_line(tmp_path, line):
+    folder = beir(tmp_path, [{"_id": "d1", "text": "a"}])
+    with (folder / "corpus.jsonl").open("a") as stream:
+        stream.write(line + "\n")
+    with pytest.raises(pt.RunFormatError, match=r"corpus\.jsonl:2"):
+        pt.load_run(folder)
+
+
+def test_paths_that_are_no_files(tmp_path):
+    with pytest.raises(pt.RunFormatError, match="is a folder where a file is wanted"):
+        pt.load_run({"run": tmp_path, "collection": tmp_path})
+    with pytest.raises(pt.RunFileMissing, match="does not exist"):
+        pt.load_run("x" * 300)
+    with pytest.raises(pt.RunFormatError, match="'paths' must be a path, a list of paths or a mapping"):
+        pt.load_run(None)
+
+
+def test_stray_files_beside_runs_are_left_alone(tmp_path):
+    folder = beir(tmp_path, [{"_id": "d1", "text": "a"}])
+    (folder / "runs").mkdir()
+    (folder / "bm25.run").rename(folder / "runs" / "zz")
+    (folder / "runs" / "README.md").write_text("# Runs of six or more words here\n")
+    (folder / "runs" / ".DS_Store").write_bytes(b"\0\1")
+    assert pt.load_run(folder).n_queries == 1
+
+
+def test_qrels_and_answers_beside_a_dpr_file_are_used(tmp_path):
+    path = dpr(
+        tmp_path, {"id": "q", "question": "who?", "answers": ["a"], "ctxs": [{"id": "d", "text": "a"}]}
+    )
+    (tmp_path / "qrels.txt").write_text("q 0 d 2\n")
+    (tmp_path / "answers.tsv").write_text("q\tother\n")
+    run = pt.load_run([path, tmp_path / "qrels.txt", tmp_path / "answers.tsv"])
+    assert run.qrels["label"].tolist() == [2]
+    assert run.answers["q"] == ("other",)
+    (tmp_path / "b.run").write_text("q Q0 d 1 1 t\n")
+    with pytest.raises(
+        pt.RunFormatError, match=r"x\.jsonl\.gz is a run by itself.*b\.run was given as the run too"
+    ):
+        pt.load_run([path, tmp_path / "b.run"])
+
+
+def test_a_question_without_contexts_is_reported(tmp_path):
+    path = dpr(
+        tmp_path,
+        {"id": "q1", "question": "who?", "ctxs": []},
+        {"id": "q2", "question": "why?", "ctxs": [{"text": "a"}]},
+    )
+    run = pt.load_run(path)
+    assert list(run.queries.index) == ["q2"]
+    assert any("question without contexts" in n for n in notes(run, "repaired"))
+
+
+def frame(**columns) -> pd.DataFrame:
+    return pd.DataFrame({"qid": ["q", "q"], "docid": ["a", "b"], "rank": [1, 2]} | columns)
+
+
+def test_frames_are_read_as_they_are_meant():
+    texts = {"a": "Paris", "b": "Rome", 7: "seven"}
+    run = pt.Run.from_frames(frame(), texts, answers={"q": "Paris"})
+    assert run.answers["q"] == ("Paris",)  # one answer, not five letters
+    ranks = pt.Run.from_frames(frame(rank=["10", "2"]), texts)
+    assert [c.id for c in ranks.chunks("q")] == ["b", "a"]
+    numbers = pt.Run.from_frames(
+        frame(qid=[1, 1], docid=[7, 7], rank=[1, 2]), texts, queries={1: "who?"},
+        qrels=pd.DataFrame({"qid": [1], "docid": [7], "label": [1]}), answers={1: ["seven"]},
+    )  # fmt: skip
+    assert len(numbers.candidates) == 1  # the same document twice: the best rank stays
+    assert any("document repeated" in n for n in notes(numbers, "repaired"))
+    row = pt.prepare(numbers, counter="chars").evaluate(pt.PackerConfig()).per_query.loc["1"]
+    assert row[["gold_retention", "answer_retention"]].tolist() == [1.0, 1.0]
+    by_score = pt.Run.from_frames(frame(score=[0.5, 0.9]), texts)
+    assert [(c.id, c.score) for c in by_score.chunks("q")] == [("b", 0.9), ("a", 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"rank": ["first", "second"]}, "column 'rank' must hold numbers"),
+        ({"score": ["high", "low"]}, "column 'score' must hold numbers"),
+        ({"qid": ["q", None]}, "'qid' must be an id in every row; got 'a missing value'"),
+        ({"rank": [1, np.nan]}, "'rank' must be a whole number in every row"),
+    ],
+)
+def test_frames_with_bad_columns_are_one_clear_error(columns, message):
+    with pytest.raises(pt.RunFormatError, match=message):
+        pt.Run.from_frames(frame(**columns), {"a": "x", "b": "y"})
+
+
+def test_frames_without_rows_or_texts_are_one_clear_error():
+    with pytest.raises(pt.RunFormatError, match="a table with at least one row"):
+        pt.Run.from_frames(frame().iloc[:0], {"a": "x"})
+    with pytest.raises(
+        pt.RunFormatError, match=r"'passages' must be texts \(strings\); got None. Passage 'b'"
+    ):
+        pt.Run.from_frames(frame(), {"a": "x", "b": None})
+
+
+def test_the_ledger_of_a_query_names_candidates_without_text(files):
+    run = files("q1 Q0 gone 1 3.0 t\nq1 Q0 d1 2 2.0 t\nq1 Q0 d2 3 1.0 t\n")
+    packed = pt.prepare(run, counter="chars").evaluate(pt.PackerConfig(budget=99))
+    context = packed.context("q1")
+    assert [(d.docid, d.rank, str(d)) for d in context.decisions] == [
+        ("gone", 1, "dropped: its text is not in the collection"), ("d1", 2, "kept"), ("d2", 3, "kept"),
+    ]  # fmt: skip
+    assert [s.rank for s in context.spans] == [2, 3]
+    assert packed.decisions["decision"].tolist() == ["no_text", "kept", "kept"]
 
 
 # --- real files ---------------------------------------------------------------------------------

@@ -85,3 +85,8 @@ def test_lengths_and_settings_are_checked():
         pt.paired_bootstrap([1, 2], [1])
     with pytest.raises(pt.SettingError, match="'confidence' must be between 0 and 1; got 95"):
         pt.paired_bootstrap([1], [1], confidence=95)
+
+
+def test_infinite_values_are_refused():
+    with pytest.raises(pt.SettingError, match="must be finite or NaN"):
+        pt.paired_bootstrap([1, np.inf], [1, 2])

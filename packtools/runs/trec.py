@@ -70,7 +70,7 @@ def _read_fast(path: Path) -> pd.DataFrame | None:
             skip_blank_lines=False,
             encoding="utf-8",
         )
-    except (ValueError, pd.errors.ParserError, UnicodeDecodeError):
+    except (ValueError, OverflowError, pd.errors.ParserError):  # the careful reader says where
         return None
     ids = [*table["qid"].cat.categories, *table["docid"].cat.categories, *table["tag"].cat.categories]
     sound = len(table) == n_lines and all(isinstance(i, str) and i for i in ids)
