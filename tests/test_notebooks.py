@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from itertools import pairwise
 
 import pytest
 from conftest import ROOT
@@ -34,7 +35,7 @@ def test_the_first_cell_asks_a_question_and_answers_it_with_a_number(cells):
 
 
 def test_code_cells_are_short_plain_and_preceded_by_prose(cells):
-    for before, cell in zip(cells, cells[1:], strict=False):
+    for before, cell in pairwise(cells):
         if cell["cell_type"] != "code":
             continue
         tree = ast.parse(text(cell))

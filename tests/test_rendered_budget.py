@@ -117,4 +117,4 @@ def test_a_budget_of_the_exact_total_keeps_all_under_any_separator(separator):
         assert len(packer.pack_sync(None, chunks, budget=total).chunks) == 8
         less = packer.pack_sync(None, chunks, budget=total - 1)
         assert len(less.chunks) == 7
-        assert 0 < [d for d in less.decisions if not d.kept][0].over_by <= 12
+        assert 0 < next(d for d in less.decisions if not d.kept).over_by <= 12
