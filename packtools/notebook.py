@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 from packtools.errors import SettingError
 
@@ -74,18 +75,22 @@ def _code(text: str) -> dict[str, object]:
 def lab_command(path: Path, browser: bool = True) -> list[str]:
     """Give the command that opens JupyterLab on a notebook: loopback only, with a token.
 
-    Root is allowed only where the user is root; nothing is asked of the network.
+    The folder served is the current one if the notebook is in it, else that of the notebook. Root
+    is allowed only where the user is root; nothing is asked of the network.
     """
-    root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    path, here = path.resolve(), Path.cwd()
+    root = here if path.is_relative_to(here) else path.parent
+    as_root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     return [
         sys.executable,
         "-m",
         "jupyterlab",
-        str(path),
+        f"--ServerApp.root_dir={root}",
+        f"--LabApp.default_url=/lab/tree/{quote(path.relative_to(root).as_posix())}",
         "--ServerApp.ip=127.0.0.1",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.news_url=",
-        *root,
+        *as_root,
         *([] if browser else ["--no-browser"]),
     ]
 

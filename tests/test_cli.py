@@ -137,6 +137,8 @@ def test_the_lab_command_is_loopback_with_a_token_and_root_only_for_root(monkeyp
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     command = notebook.lab_command(Path("x.ipynb"))
     assert "--ServerApp.ip=127.0.0.1" in command
+    assert "--LabApp.default_url=/lab/tree/x.ipynb" in command
+    assert "--LabApp.default_url=/lab/tree/a%20b.ipynb" in notebook.lab_command(Path("/elsewhere/a b.ipynb"))
     assert "--allow-root" not in command
     assert not any("token" in part for part in command)  # Jupyter makes its own
     monkeypatch.setattr(os, "geteuid", lambda: 0)

@@ -36,19 +36,21 @@ def assert_same(prepared, config, qids):
         assert list(zip(rows["docid"], rows["decision"], rows["of"], rows["over_by"], strict=True)) == ledger
 
 
-@pytest.mark.parametrize("order", list(pt.ORDERINGS))
+@pytest.mark.parametrize("order", ["lost_in_middle", "descending", "ascending"])
 @pytest.mark.parametrize("separator", [None, "\n\n"])
 def test_evaluate_equals_pack_query_by_query_on_the_sample(sample, order, separator):
-    for number, budget in enumerate(BUDGETS):
-        threshold = THRESHOLDS[number % len(THRESHOLDS)]
-        config = pt.PackerConfig(
-            budget=budget,
-            order=order,
-            separator=separator,
-            jaccard_threshold=threshold,
-            protect_differences=number % 2 == 0,
-        )
-        assert_same(sample, config, sample.qids[number::4])
+    number = 0
+    for budget in BUDGETS:
+        for threshold in THRESHOLDS:
+            number += 1
+            config = pt.PackerConfig(
+                budget=budget,
+                order=order,
+                separator=separator,
+                jaccard_threshold=threshold,
+                protect_differences=number % 3 != 0,
+            )
+            assert_same(sample, config, sample.qids[number % 24 :: 24])
 
 
 @settings(max_examples=60, deadline=None)

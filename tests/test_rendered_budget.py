@@ -48,10 +48,18 @@ def arabic(real) -> pt.Run:
 
 
 def pdf_text(real) -> pt.Run:
+    """All nine Haystack runs, one after the other."""
     import ast
 
-    path = real / "haystack_aragog" / "detailed_all-MiniLM-L6-v2__top_k-3__chunk_size-256.csv"
-    return listed([ast.literal_eval(c) for c in pd.read_csv(path)["contexts"]])
+    paths = sorted((real / "haystack_aragog").glob("detailed_*.csv"))
+    assert len(paths) == 9
+    return listed([ast.literal_eval(c) for path in paths for c in pd.read_csv(path)["contexts"]])
+
+
+def autorag(real) -> pt.Run:
+    pytest.importorskip("pyarrow")
+    frame = pd.read_parquet(real / "autorag" / "lexical_retrieval_best_0.parquet")
+    return listed([list(contents) for contents in frame["retrieved_contents"]])
 
 
 def rag24(real) -> pt.Run:
@@ -73,7 +81,12 @@ def ragchecker(real) -> pt.Run:
 SOURCES = {
     "dl19": lambda real: pt.load_run(real / "msmarco_dl19"),
     "dl19 dense": lambda real: pt.load_run(real / "msmarco_dl19", run="tasb"),
-    "nq multidoc": lambda real: pt.load_run(real / "nq_multidoc"),
+    "dl19 sparse": lambda real: pt.load_run(real / "msmarco_dl19", run="splade"),
+    "dl19 ada": lambda real: pt.load_run(real / "msmarco_dl19", run="ada2"),
+    "nq gold first": lambda real: pt.load_run(real / "nq_multidoc", run="at_0"),
+    "nq gold middle": lambda real: pt.load_run(real / "nq_multidoc", run="at_9"),
+    "nq gold last": lambda real: pt.load_run(real / "nq_multidoc", run="at_19"),
+    "autorag": autorag,
     "nq oracle": lambda real: pt.load_run(real / "nq_oracle"),
     "ramdocs": lambda real: listed(
         [[d["text"] for d in row["documents"]] for row in jsonl(real / "ramdocs" / "RAMDocs_test.jsonl")]
