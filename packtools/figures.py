@@ -34,7 +34,7 @@ STYLE: dict[str, Any] = {
     "pdf.fonttype": 42,
     "text.parse_math": False,
 }
-LONGEST = 110
+LONGEST = 122
 """Characters of a caption line that fit the page width."""
 
 

@@ -141,9 +141,16 @@ class PreparedRun:
         found = compare(texts)
         by_text, by_both = exact_groups(texts, found.keys)
         some = there & ~empty
-        plain = kernels.keep_first(by_text[self.passage], some) if len(texts) else self.passage
-        guarded = kernels.keep_first(by_both[self.passage], some) if len(texts) else self.passage
+        plain = self._first_equal(by_text, some)
+        guarded = plain if np.array_equal(by_text, by_both) else self._first_equal(by_both, some)
         return plan.Candidates(there, empty, plain, guarded, self._find_pairs(there, found.shingles))
+
+    def _first_equal(self, group: kernels.Longs, some: kernels.Bools) -> kernels.Ints:
+        """Find the first cell of each query whose passage is in the same group."""
+        if not len(group):
+            return self.passage
+        shared = np.bincount(group)[group] > 1
+        return kernels.keep_first(group[self.passage], some & shared[self.passage])
 
     def _find_pairs(self, there: kernels.Bools, cut: Shingles) -> kernels.NearPairs:
         rank, query = np.nonzero(there)

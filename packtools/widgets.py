@@ -289,17 +289,21 @@ class Explorer:
         view, run = self.view, self.model.prepared.run
         if self._figure.metric.name != view.quality:
             self._figure = TradeOffFigure(view.quality)
+        view.draw(self._figure)
         size = f"{run.n_queries:,} queries × up to {run.depth} passages"
         title = f"packtools · {run.name} · {size} · {self.model.prepared.counter.name}"
-        self.head.value = f"<b>{html.escape(title)}</b>"
         first, *rest = view.sentences
         lines = "<br>".join([f"<b>{html.escape(first)}</b>", *map(html.escape, rest)])
-        self.answer.value = f'<div class="answer" aria-live="polite">{lines}</div>'
-        view.draw(self._figure)
-        self.picture.value = _image(self._figure.png(), f"{view.title}. {view.subtitle}")
-        self.deltas.value = _delta_html(view.table, self.model.missing)
-        self.queries.value = _query_html(view)
-        self.error.value = ""
+        shown = {
+            self.head: f"<b>{html.escape(title)}</b>",
+            self.picture: _image(self._figure.png(), f"{view.title}. {view.subtitle}"),
+            self.answer: f'<div class="answer" aria-live="polite">{lines}</div>',
+            self.deltas: _delta_html(view.table, self.model.missing),
+            self.queries: _query_html(view),
+            self.error: "",
+        }
+        for place, value in shown.items():  # all at once: the parts of the panel never disagree for long
+            place.value = value
         took = time.perf_counter() - began
         self.status.value = f'<span class="quiet">● ready {took:.2f} s</span>'
 

@@ -48,11 +48,17 @@ class Panel:
         return int(re.search(r"\(([\d,]+) of", self.text("answer")).group(1).replace(",", ""))
 
     def changed(self, before: str) -> None:
-        """Wait for another picture, and for the status that is written last."""
+        """Wait for another picture, then until the kernel has nothing more to do."""
         self.page.wait_for_function(
             "old => document.querySelector('.packtools-picture img')?.src !== old", arg=before
         )
-        self.page.wait_for_selector(".packtools-status >> text=ready", state="attached")
+        self.page.wait_for_function(
+            "() => { const k = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;"
+            " const alt = document.querySelector('.packtools-picture img').alt;"
+            " const words = document.querySelector('.packtools-answer').innerText;"
+            " const n = words.match(/[(]([0-9,]+) of/);"
+            " return k.status === 'idle' && n && alt.includes(n[1] + ' of'); }"
+        )
 
     def shot(self, name: str) -> None:
         SHOTS.mkdir(parents=True, exist_ok=True)
