@@ -54,6 +54,7 @@ _HOME = {
     "packtools.stats": ["PairedDelta", "paired_bootstrap"],
     "packtools.tradeoff": ["delta_table", "trade_off", "unpacked"],
     "packtools.widgets": ["Explorer"],
+    "packtools.sentences": ["SPLITTERS", "split_sentences"],
     "packtools.text": ["differences", "normalise", "shingle_rule", "text_key"],
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}

@@ -22,7 +22,7 @@ LAYERS = [
     ["errors", "progress"],
     ["schema"],
     ["text", "counters", "kernels"],
-    ["matching"],
+    ["matching", "sentences"],
     ["dedup", "budget", "ordering", "conflicts", "runs", "metrics", "stats"],
     ["plan"],
     ["packer"],
