@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 from packtools.schema import Chunk, ConflictAnnotation
+from packtools.sentences import split_sentences
 from packtools.text import normalise
 
 __all__ = ["detect_conflicts"]
 
 SAME_CLAIM = 0.8
 """Jaccard of the words of two sentences, numbers left out, from which they make the same claim."""
-_SENTENCE = re.compile(
-    r"[^\n.!?。！？]+(?:[.,](?=\d)[^\n.!?。！？]*|[.!?](?=\S)[^\n.!?。！？]*)*[.!?。！？]*"
-)
 _NUMBER = re.compile(r"(?<![\w.,])[-\u2212]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])\s?%?")
 _HEDGE = re.compile(r"\b(?:about|around|nearly|roughly|approximately|almost|over|some|circa|up to)\s+$", re.I)
 LONGEST_NUMBER = 15
@@ -100,8 +98,8 @@ def _unit_of_year(currency: str, unit: str) -> str:
 
 def _statements(chunks: Sequence[Chunk]) -> Iterator[_Statement]:
     for place, chunk in enumerate(chunks):
-        for match in _SENTENCE.finditer(chunk.text):
-            quote = match.group().strip()
+        for start, end in split_sentences(chunk.text):
+            quote = chunk.text[start:end]
             words = frozenset(w for w in normalise(_NUMBER.sub(" ", quote)).split() if not w.isdigit())
             if len(words) >= 4:
                 yield _Statement(place, quote, words, tuple(_numbers(quote)))

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from packtools.errors import MetricUnavailable, SettingError, unknown
 from packtools.matching import find_folded, fold, has_hyphen_break, source_offset
+from packtools.progress import progress
 
 __all__ = ["METRICS", "Metric", "find_answer"]
 
@@ -204,7 +205,8 @@ def find_answers(
     folded = [fold(t) for t in texts]
     broken = {i: fold(t, keep_hyphens=True) for i, t in enumerate(texts) if has_hyphen_break(t)}
     at = np.full(passage.shape, -1, dtype=np.int32)
-    for query, (given, column) in enumerate(zip(answers, passage.T, strict=True)):
+    asked = progress(zip(answers, passage.T, strict=True), "find answers", len(answers))
+    for query, (given, column) in enumerate(asked):
         wanted = folded_answers(given)
         places = column.tolist()
         hits: set[int] = set()

@@ -181,8 +181,7 @@ class PreparedRun:
         """Find where each candidate holds an answer of its query; None without answers."""
         if self.run.answers is None:
             return None
-        wanted = list(progress(self.run.answers, "find answers", len(self.qids)))
-        return metrics.find_answers(self._texts, self.passage, wanted)
+        return metrics.find_answers(self._texts, self.passage, list(self.run.answers))
 
     def with_counter(self, counter: str | TokenCounter) -> PreparedRun:
         """Give the same run counted by another counter; nothing is compared again."""

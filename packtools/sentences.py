@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 from packtools.errors import SettingError, unknown
 
@@ -42,7 +43,8 @@ def split_sentences(text: str, splitter: str = "prose") -> Spans:
        row together with the rule below it), a list item or a heading starts a piece; all other
        text is cut by sentencex, which knows abbreviations, initials, decimals, quotes, ellipses
        and the stops of Chinese, Japanese, Arabic and Devanagari. A title ("Dr.") never ends a
-       sentence, a label ("Eq.", "No.") does not before a number or a bracket.
+       sentence, a label ("Eq.", "No.") does not before a number or a bracket, nor any short word
+       before a lower-case one.
     2. "simple": the recorded rule of the character packer: at white space after ``.``, ``!`` or
        ``?``.
 
@@ -88,7 +90,7 @@ def _prose(text: str) -> Spans:
 
 def _simple(text: str) -> Spans:
     cuts = [0, *(m.end() for m in _SIMPLE.finditer(text)), len(text)]
-    spans = (_trim(text, a, b) for a, b in zip(cuts, cuts[1:], strict=False))
+    spans = (_trim(text, a, b) for a, b in pairwise(cuts))
     return [span for span in spans if span is not None]
 
 

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from packtools.progress import progress
+
 __all__ = ["differences", "normalise", "shingle_rule", "text_key"]
 
 BLOCK = 4096
@@ -170,7 +172,7 @@ def compare(texts: Sequence[str]) -> Compared:
     keys: list[bytes] = []
     hashed: list[npt.NDArray[np.uint64]] = []
     owner: list[npt.NDArray[np.int32]] = []
-    for begin in range(0, len(texts), BLOCK):
+    for begin in progress(range(0, len(texts), BLOCK), "compare passages", -(-len(texts) // BLOCK)):
         block = texts[begin : begin + BLOCK]
         units: list[npt.NDArray[np.uint32]] = []
         length = np.zeros(len(block), dtype=np.int64)

@@ -355,3 +355,17 @@ def test_a_registered_ordering_fits_exactly_the_rendered_total():
         assert len(pack(chunks, separator="\n\n", order="best_second", budget=full.n_used - 1).chunks) == 4
     finally:
         del pt.ORDERINGS["best_second"]
+
+
+@pytest.mark.parametrize("order", list(pt.ORDERINGS))
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_none_one_and_two_chunks_in_every_order(order, n):
+    packed = pack([chunk(str(i), 1, -i) for i in range(n)], order=order, budget=9)  # P37
+    assert sorted(c.id for c in packed.chunks) == [str(i) for i in range(n)]
+
+
+def test_a_table_of_numbers_is_counted_exactly():
+    table = "\n".join(f"{i} | {i * 37 % 1000}.{i % 7} | {i * i}" for i in range(40))  # P25: no factor
+    counter = pt.counter_for("cl100k_base")
+    packed = pack([pt.Chunk("t", table)], separator="\n\n", budget=2000)
+    assert packed.n_used == counter.count(table) > 2 * len(table.split())

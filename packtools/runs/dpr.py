@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from packtools.errors import RunFormatError
+from packtools.progress import progress
 from packtools.runs.files import id_of, json_records, text_of
 from packtools.runs.model import LoadReport, Run
 from packtools.runs.tables import DOC_KEYS, QUERY_KEYS, answer_list
@@ -146,7 +147,7 @@ def read_dpr(
     other files go before those in the file.
     """
     reader = _Reader(path, report)
-    for number, record in json_records(path, report):
+    for number, record in progress(json_records(path, report), f"read {path.name}"):
         reader.record(number, record)
     if not reader.rows["qid"]:
         raise RunFormatError(

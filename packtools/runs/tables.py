@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from packtools.progress import progress
 from packtools.runs.files import id_of, json_records, text_lines, text_of
 from packtools.runs.model import SAMPLE_IDS, LoadReport
 
@@ -33,7 +34,7 @@ def read_collection(path: Path, wanted: Container[str], report: LoadReport) -> p
     texts: dict[str, tuple[str, str]] = {}
     some: list[str] = []
     n = 0
-    for number, docid, title, text in _passages(path, report):
+    for number, docid, title, text in progress(_passages(path, report), f"read {path.name}"):
         n += 1
         if n <= SAMPLE_IDS:
             some.append(docid)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from packtools.errors import RunFormatError
+from packtools.progress import progress
 from packtools.runs.files import DAMAGED, open_bytes, text_lines
 from packtools.runs.model import LoadReport
 
@@ -82,7 +83,7 @@ def _read_slow(path: Path, report: LoadReport) -> pd.DataFrame:
     """Read line by line, mending what can be mended and naming the place of what can't."""
     rows: list[tuple[str, str, int, float]] = []
     name, width = path.name, 0
-    for number, line in text_lines(path, report):
+    for number, line in progress(text_lines(path, report), f"read {name}"):
         fields = _run_fields(line)
         width = width or (3 if len(fields) == 3 else 6)  # the first line tells which kind it is
         if len(fields) < width or (width == 3 and len(fields) != 3) or "\r" in line:
