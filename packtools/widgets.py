@@ -15,37 +15,21 @@ from pathlib import Path
 from typing import Any
 
 import ipywidgets as w
-import pandas as pd
 
-from packtools import metrics
 from packtools.explorer import COUNTERS, ExplorerModel, View, order_words
 from packtools.figures import TradeOffFigure
+from packtools.markup import CSS, delta_table, image, query_table
 from packtools.ordering import ORDERINGS
 from packtools.prepared import PreparedRun
 from packtools.runs.model import Run
 from packtools.schema import PackerConfig
+from packtools.tradeoff import round_budget
 
 __all__ = ["Explorer"]
 
-ROWS = 12
 OFF = 2.0
 """Stands for "no threshold" in the controls, at the end beyond 1.00."""
-PICTURE = (759, 440)
 WIDTH = "352px"
-CSS = """<style>
-.packtools table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}
-.packtools th{text-align:right;font-weight:600;padding:2px 9px;
- border-bottom:1px solid var(--jp-border-color1,#999)}
-.packtools td{text-align:right;padding:2px 9px}
-.packtools td.text,.packtools th.text{text-align:left}
-.packtools tr.lost td{color:#b34700;font-weight:600}
-.packtools .answer{width:348px;box-sizing:border-box;margin:6px 0;padding:9px 12px;
- border-left:4px solid #D55E00;background:var(--jp-layout-color2,#f4f4f4);line-height:1.5}
-.packtools .answer b{font-size:15px}
-.packtools .error{padding:9px 12px;border-left:4px solid #b00020;background:#fdecee;color:#7a0016}
-.packtools .quiet{color:var(--jp-ui-font-color2,#666);font-size:12px}
-.packtools img{background:#fff;max-width:100%;height:auto}
-</style>"""
 
 
 class Explorer:
@@ -229,7 +213,7 @@ class Explorer:
 
     def _slider_moved(self, event: Any) -> None:
         if not self._following:
-            self._follow(self.budget, _rounded(self.budget_slider.value))
+            self._follow(self.budget, round_budget(self.budget_slider.value))
             self._changed(event)
 
     def _budget_typed(self, event: Any) -> None:
@@ -296,10 +280,10 @@ class Explorer:
         lines = "<br>".join([f"<b>{html.escape(first)}</b>", *map(html.escape, rest)])
         shown = {
             self.head: f"<b>{html.escape(title)}</b>",
-            self.picture: _image(self._figure.png(), f"{view.title}. {view.subtitle}"),
+            self.picture: image(self._figure.png(), f"{view.title}. {view.subtitle}"),
             self.answer: f'<div class="answer" aria-live="polite">{lines}</div>',
-            self.deltas: _delta_html(view.table, self.model.missing),
-            self.queries: _query_html(view),
+            self.deltas: delta_table(view.table, self.model.missing),
+            self.queries: query_table(view),
             self.error: "",
         }
         for place, value in shown.items():  # all at once: the parts of the panel never disagree for long
@@ -313,85 +297,6 @@ class Explorer:
         bundle["image/png"] = base64.b64encode(self._figure.png()).decode()
         bundle["text/plain"] = "\n".join(self.view.sentences)
         return bundle
-
-
-def _image(png: bytes, alt: str) -> str:
-    width, height = PICTURE
-    source = base64.b64encode(png).decode()
-    size = f'width="{width}" height="{height}"'
-    return f'<img alt="{html.escape(alt)}" {size} src="data:image/png;base64,{source}">'
-
-
-def _number(value: float, unit: str, signed: bool = False) -> str:
-    """Write a value in its unit: percent for shares, points for their differences."""
-    if value != value:
-        return "n/a"
-    scale, digits, tail = (
-        (100, 1, "" if signed else " %") if unit == "share" else (1, 0 if abs(value) >= 100 else 1, "")
-    )
-    text = f"{value * scale:{'+' if signed else ''},.{digits}f}"
-    if float(text.replace(",", "")) == 0:
-        text = text.lstrip("+-")
-    return text.replace("-", "\N{MINUS SIGN}") + tail
-
-
-def _delta_html(table: pd.DataFrame, missing: list[str]) -> str:
-    rows = []
-    for name, row in table.iterrows():
-        unit = row["unit"]
-        label = metrics.METRICS[str(name)].words + (", points" if unit == "share" else "")
-        interval = f"[{_number(row['ci_low'], unit, True)}, {_number(row['ci_high'], unit, True)}]"
-        cells = [
-            _number(row["baseline"], unit),
-            _number(row["candidate"], unit),
-            _number(row["delta"], unit, True),
-            interval if row["n"] > 1 else "not testable",
-            f"{row['n']:,} of {row['N']:,}",
-        ]
-        body = "".join(f"<td>{c}</td>" for c in cells)
-        rows.append(f"<tr><td class='text'>{label}</td>{body}</tr>")
-    heads = "".join(f"<th>{h}</th>" for h in ("everything", "here", "delta", "95 % interval", "n"))
-    notes = "".join(f"<div class='quiet'>{html.escape(m)}</div>" for m in missing)
-    return (
-        "<h4 style='margin:8px 0 2px'>This setting against the baseline, means per query</h4>"
-        f"<table><thead><tr><th class='text'>metric</th>{heads}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table>{notes}"
-    )
-
-
-def _query_html(view: View) -> str:
-    metric = metrics.METRICS[view.quality]
-    name, frame = view.quality, view.per_query
-    rows = []
-    for qid, row in frame.head(ROWS).iterrows():
-        cells = [
-            f"{row['n_tokens_baseline']:,.0f}",
-            f"{row['n_tokens']:,.0f}",
-            _number(row[f"{name}_baseline"], metric.unit),
-            _number(row[name], metric.unit),
-            _number(row["delta"], metric.unit, True),
-        ]
-        body = "".join(f"<td>{c}</td>" for c in cells)
-        worse = row["delta"] < 0 if metric.higher_is_better else row["delta"] > 0
-        mark = " class='lost'" if worse else ""
-        text = html.escape(str(row["query"])[:80])
-        rows.append(
-            f"<tr{mark}><td class='text'>{html.escape(str(qid))}</td><td class='text'>{text}</td>{body}</tr>"
-        )
-    words = metric.words
-    heads = "".join(f"<th>{h}</th>" for h in ("tokens before", "here", f"{words} before", "here", "delta"))
-    shown = min(ROWS, len(frame))
-    return (
-        f"<h4 style='margin:12px 0 2px'>Queries, the largest loss first ({shown:,} of {len(frame):,})</h4>"
-        f"<table><thead><tr><th class='text'>id</th><th class='text'>query</th>{heads}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table>"
-    )
-
-
-def _rounded(value: float) -> int:
-    from packtools.tradeoff import round_budget
-
-    return round_budget(value)
 
 
 def _slug(name: str) -> str:

@@ -30,7 +30,8 @@ LAYERS = [
     ["prepared"],
     ["tradeoff", "figures"],
     ["explorer"],
-    ["report", "notebook", "widgets"],
+    ["report", "notebook", "markup"],
+    ["widgets"],
     ["cli"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
