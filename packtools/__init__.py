@@ -11,7 +11,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "packtools.budget": ["fit_to_budget"],
+    "packtools.budget": ["FILLS", "fit_to_budget"],
     "packtools.conflicts": ["detect_conflicts"],
     "packtools.counters": ["CharCounter", "HFCounter", "TiktokenCounter", "TokenCounter", "counter_for"],
     "packtools.dedup": ["hash_dedup", "jaccard", "jaccard_dedup"],

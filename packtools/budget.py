@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from packtools import kernels
 from packtools.counters import TokenCounter, counter_for
-from packtools.errors import PackerError, check_count
+from packtools.errors import PackerError, check_count, unknown
 from packtools.schema import Chunk
 
-__all__ = ["fit_to_budget"]
+__all__ = ["FILLS", "fit_to_budget"]
 
 DEFAULT_COUNTER = "cl100k_base"
+
+Fill = Callable[[npt.NDArray[np.float64], npt.NDArray[Any]], npt.NDArray[np.float64]]
+
+
+def _shorter_first(score: npt.NDArray[np.float64], size: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    return -size.astype(np.float64)
+
+
+def _value_per_token(score: npt.NDArray[np.float64], size: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    floor = np.minimum(np.nanmin(score, axis=0, initial=0.0), 0.0)
+    return np.asarray((score - floor) / np.maximum(size, 1))
+
+
+FILLS: dict[str, Fill | None] = {
+    "score": None,
+    "rank": None,
+    "shorter_first": _shorter_first,
+    "value_per_token": _value_per_token,
+}
+"""Who gets the budget first: ``function(score, size)``, both of shape (ranks, queries), gives a
+preference, larger first; ties keep rank order. None keeps rank order: "score" sorts the chunks of a
+pack by score, "rank" takes them as they come. "value_per_token" is score / size, scores raised so
+that none of a query is negative."""
+
+
+def get_fill(name: str) -> Fill | None:
+    """Give the fill of that name, or one error that lists them all."""
+    if name not in FILLS:
+        unknown(PackerError, "PackerConfig", "fill", name, FILLS)
+    return FILLS[name]
 
 
 def chunk_size(chunk: Chunk, counter: TokenCounter) -> int:

@@ -72,7 +72,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--order",
         default="lost_in_middle",
-        help="place in the prompt: lost_in_middle (default), descending, ascending",
+        help="place in the prompt: lost_in_middle (default), descending, ascending, document",
     )
     parser.add_argument(
         "--jaccard-threshold", type=float, help="drop near-duplicates at or above it (default: off)"

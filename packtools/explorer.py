@@ -304,7 +304,8 @@ def cost_words(baseline: float, here: float) -> str:
 
 def order_words(name: str) -> str:
     """Say the name of an ordering: "lost in the middle"."""
-    return {"lost_in_middle": "lost in the middle"}.get(name, name.replace("_", " "))
+    words = {"lost_in_middle": "lost in the middle", "fill": "as filled", "document": "document order"}
+    return words.get(name, name.replace("_", " "))
 
 
 def _testable(row: pd.Series[Any]) -> bool:

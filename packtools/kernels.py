@@ -137,9 +137,14 @@ def drop_near(available: Bools, pairs: NearPairs, protect: bool) -> tuple[Bools,
 
 
 def greedy_fit(
-    size: Ints, joined: Ints, available: Bools, budgets: Sequence[int], ends_with: str
+    size: Ints,
+    joined: Ints,
+    available: Bools,
+    budgets: Sequence[int],
+    ends_with: str,
+    key: Ints | None = None,
 ) -> tuple[Bools, Ints]:
-    """Fill budgets best rank first, skipping what is too big and trying the next.
+    """Fill budgets row by row, skipping what is too big and trying the next.
 
     Parameters
     ----------
@@ -151,7 +156,10 @@ def greedy_fit(
     budgets : sequence of int, length n_budgets
         `no_budget` for none.
     ends_with : {"new", "first", "second"}
-        Which kept chunk ends the prompt, in order of rank: decides whose separator is not paid.
+        Which kept chunk ends the prompt: the one with the largest key, the smallest, or the second
+        smallest. Decides whose separator is not paid.
+    key : ndarray of int, shape (ranks, queries), or None
+        Place of each chunk in the prompt before it is arranged; None is the row.
 
     Returns
     -------
@@ -166,7 +174,7 @@ def greedy_fit(
     shape = (len(budgets), size.shape[1])
     limit = np.asarray(budgets, dtype=size.dtype)[:, None]
     keep = np.zeros((size.shape[0], *shape), dtype=bool)
-    bill = _Bill(size, joined, shape, ends_with)
+    bill = _bill(size, joined, shape, ends_with, key)
     for rank in range(size.shape[0]):
         fits = keep[rank]
         np.less_equal(bill.with_chunk(rank), limit, out=fits)
@@ -175,7 +183,9 @@ def greedy_fit(
     return keep, bill.total()
 
 
-def overshoot(size: Ints, joined: Ints, keep: Bools, limit: int, ends_with: str) -> Ints:
+def overshoot(
+    size: Ints, joined: Ints, keep: Bools, limit: int, ends_with: str, key: Ints | None = None
+) -> Ints:
     """Say by how much each cell would exceed the budget when its turn comes.
 
     Parameters
@@ -185,13 +195,14 @@ def overshoot(size: Ints, joined: Ints, keep: Bools, limit: int, ends_with: str)
         What `greedy_fit` kept under `limit`.
     limit : int
     ends_with : str
+    key : ndarray of int, same shape, or None
 
     Returns
     -------
     ndarray of int, same shape
         Positive where the cell did not fit.
     """
-    bill = _Bill(size, joined, (1, size.shape[1]), ends_with)
+    bill = _bill(size, joined, (1, size.shape[1]), ends_with, key)
     over = np.empty_like(size)
     for rank in range(size.shape[0]):
         over[rank] = bill.with_chunk(rank)[0] - limit
@@ -242,6 +253,57 @@ class _Bill:
         return total
 
 
+class _KeyedBill:
+    """Add up rendered prompts whose last chunk is told by a key, not by the order of filling."""
+
+    def __init__(self, size: Ints, joined: Ints, shape: tuple[int, int], ends_with: str, key: Ints) -> None:
+        self._joined, self._gap, self._key = joined, joined - size, key
+        self._nth = {"new": 0, "first": 1, "second": 2}[ends_with]
+        self._used = np.zeros(shape, dtype=size.dtype)
+        nobody = -1 if self._nth == 0 else np.iinfo(np.int64).max
+        self._edge = np.full((2, *shape), nobody, dtype=np.int64)  # keys of the last, or of the two first
+        self._unpaid = np.zeros((2, *shape), dtype=size.dtype)  # and the separators behind them
+
+    def _ends(self, rank: int) -> tuple[Ints, Ints]:
+        """Give, with one chunk more, the two keys and separators that may end the prompt."""
+        key, gap = self._key[rank], self._gap[rank]
+        (edge, second), (unpaid, behind) = self._edge, self._unpaid
+        beats = key > edge if self._nth == 0 else key < edge
+        ends = np.where(beats, key, edge), np.where(beats, edge, np.minimum(second, key))
+        paid = np.where(beats, gap, unpaid), np.where(beats, unpaid, np.where(key < second, gap, behind))
+        return np.stack(ends), np.stack(paid)
+
+    def _last(self, ends: Ints, unpaid: Ints) -> Ints:
+        if self._nth < 2:
+            return np.asarray(unpaid[0])
+        return np.asarray(np.where(ends[1] == np.iinfo(np.int64).max, unpaid[0], unpaid[1]))
+
+    def with_chunk(self, rank: int) -> Ints:
+        """Give what each prompt would cost with one chunk more."""
+        total: Ints = self._used + self._joined[rank] - self._last(*self._ends(rank))
+        return total
+
+    def add(self, rank: int, fits: Bools) -> None:
+        """Take the chunk into the prompts that it fits."""
+        ends, unpaid = self._ends(rank)
+        np.copyto(self._edge, ends, where=fits)
+        np.copyto(self._unpaid, unpaid, where=fits)
+        self._used += self._joined[rank] * fits
+
+    def total(self) -> Ints:
+        """Give what each prompt costs."""
+        total: Ints = self._used - self._last(self._edge, self._unpaid)
+        return total
+
+
+def _bill(
+    size: Ints, joined: Ints, shape: tuple[int, int], ends_with: str, key: Ints | None
+) -> _Bill | _KeyedBill:
+    if key is None or joined is size:
+        return _Bill(size, joined, shape, ends_with)
+    return _KeyedBill(size, joined, shape, ends_with, key)
+
+
 @dataclass(frozen=True)
 class Layout:
     """Hold the kept cells of a run, query by query, in prompt order.
@@ -258,16 +320,20 @@ class Layout:
     start: Longs
 
 
-def lay_out(keep: Bools, arrange: Callable[[int], Longs]) -> Layout:
+def lay_out(keep: Bools, arrange: Callable[[int], Longs], key: Ints | None = None) -> Layout:
     """Put the kept cells of each query into prompt order.
 
     Parameters
     ----------
     keep : ndarray of bool, shape (ranks, queries)
+    key : ndarray of int, same shape, or None
+        Sorts the cells of a query before they are arranged; None is the rank.
     arrange : callable
-        ``arrange(n)[i]`` is the place in rank order of the chunk that stands i-th, for n chunks.
+        ``arrange(n)[i]`` is the sorted place of the chunk that stands i-th, for n chunks.
     """
     query, rank = np.nonzero(keep.T)
+    if key is not None:
+        rank = rank[np.lexsort((key[rank, query], query))]
     count = np.bincount(query, minlength=keep.shape[1])
     start = np.concatenate([[0], np.cumsum(count)])
     moves = np.zeros((int(count.max(initial=0)) + 1,) * 2, dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,6 +23,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_DIGITS = re.compile("([0-9]+)")
 ANY_END = "any"
 TRIED = 8
 
@@ -84,18 +86,24 @@ class Ordering:
     function : callable
         Takes a sequence, best first, and gives a list with the same members.
     ends_with : {"new", "first", "second", "any"}
-        The chunk at the end, by rank among the kept: the newest, the first, the second, or
+        The chunk at the end, by its place among the kept: the last, the first, the second, or
         another one. The budget needs it, because the last chunk pays no separator.
+    by : {"rank", "fill", "document"}, default "rank"
+        What "best first" means to the function: by rank, as the budget was filled, or by id in
+        natural order ("doc2" before "doc10"), which puts the pieces of a document into its order.
     """
 
     function: Callable[[Sequence[Any]], list[Any]]
     ends_with: str
+    by: str = "rank"
 
 
 ORDERINGS: dict[str, Ordering] = {
     "lost_in_middle": Ordering(lost_in_middle_order, "second"),
     "descending": Ordering(descending_order, "new"),
     "ascending": Ordering(ascending_order, "first"),
+    "fill": Ordering(descending_order, "new", "fill"),
+    "document": Ordering(descending_order, "new", "document"),
 }
 
 
@@ -144,6 +152,14 @@ def get_ordering(name: str) -> Ordering:
     if name not in ORDERINGS:
         unknown(PackerError, "PackerConfig", "order", name, ORDERINGS)
     return ORDERINGS[name]
+
+
+def document_order(ids: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Give the place of each id in natural order; equal ids keep their order."""
+    keys = [[(int(p), "") if p.isdecimal() else (-1, p) for p in _DIGITS.split(i)] for i in ids]
+    places = np.empty(len(ids), dtype=np.int64)
+    places[sorted(range(len(ids)), key=keys.__getitem__)] = np.arange(len(ids))
+    return places
 
 
 @lru_cache(maxsize=4096)

@@ -55,7 +55,7 @@ class PackedRun:
         for query, one in filled.items():
             keep[:, query] = False
             keep[one.ranks, query] = True
-        layout = plan.lay_out(keep, config)
+        layout = plan.lay_out(keep, config, prepared.course(config))
         given_up = {(rank, query): n for query, one in filled.items() for rank, n in one.over.items()}
         used = {query: one.used for query, one in filled.items()}
         return cls(prepared, config, keep, layout, given_up, _per_query(prepared, config, layout, used))
@@ -87,7 +87,8 @@ class PackedRun:
         """Say of every candidate of every query what became of it."""
         config, prepared = self.config, self.prepared
         sizes, left = prepared.sizes(config.unit, config.separator), prepared.survivors(config)
-        book = plan.ledger(prepared.cells, sizes, left, self.keep, config, self.given_up)
+        way = prepared.course(config)
+        book = plan.ledger(prepared.cells, sizes, left, self.keep, config, way, self.given_up)
         frame = prepared.run.candidates
         rank, query = frame["rank"].to_numpy() - 1, frame["qid"].cat.codes.to_numpy()
         reasons = np.array([r or "" for r in plan.REASONS], dtype=object)

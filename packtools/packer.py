@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from packtools import kernels, plan
-from packtools.budget import DEFAULT_COUNTER, chunk_size
+from packtools.budget import DEFAULT_COUNTER, chunk_size, get_fill
 from packtools.conflicts import detect_conflicts
 from packtools.counters import CharCounter, TokenCounter, adds_up, counter_for, separator_cost
 from packtools.dedup import exact_groups, similar_pairs
 from packtools.errors import PackerError, check_count
-from packtools.ordering import ANY_END, get_ordering
+from packtools.ordering import ANY_END, document_order, get_ordering
 from packtools.schema import (
     Chunk,
     ConflictAnnotation,
@@ -42,9 +42,10 @@ class ContextPacker:
 
     The stages, each by its own setting of `PackerConfig`:
 
-    1. Sort by score, highest first; None counts as 0.0; ties keep input order.
+    1. Sort by score, highest first; None counts as 0.0; ties keep input order. ``fill="rank"``
+       takes the chunks as they come.
     2. Drop empty chunks, exact duplicates, then near-duplicates.
-    3. Fill the budget best first; a chunk too big is skipped and the next one tried.
+    3. Fill the budget, by `fill`; a chunk too big is skipped and the next one tried.
     4. Order what was kept.
     5. With a separator: count the rendered text and back off while it is over the budget.
     6. Look for conflicts among the chunks kept.
@@ -78,6 +79,7 @@ class ContextPacker:
         self.config = PackerConfig() if config is None else config
         self._counter = token_counter
         get_ordering(self.config.order)
+        get_fill(self.config.fill)
 
     @property
     def token_counter(self) -> TokenCounter:
@@ -120,7 +122,9 @@ class ContextPacker:
         if config.separator is not None:
             _check_texts(chunks)
         with _tracer().start_as_current_span("pack") as span:
-            packed = self._pack(config, sorted(chunks, key=_score, reverse=True))
+            if config.fill != "rank":
+                chunks = sorted(chunks, key=_score, reverse=True)
+            packed = self._pack(config, chunks)
             _describe(span, packed, len(chunks))
         return packed
 
@@ -136,11 +140,12 @@ class ContextPacker:
         cells = _cells(chunks, config)
         sizes = _sizes(chunks, counter, config)
         left = plan.dedup(cells, config)
-        filled = _fill(chunks, counter, left, sizes, config)
+        way = plan.course(cells, sizes, config)
+        filled = _fill(chunks, counter, left, sizes, config, way)
         keep = np.zeros((len(chunks), 1), dtype=bool)
         keep[filled.ranks, 0] = True
         given_up = {(rank, 0): over for rank, over in filled.over.items()}
-        book = plan.ledger(cells, sizes, left, keep, config, given_up)
+        book = plan.ledger(cells, sizes, left, keep, config, way, given_up)
         decisions = _decisions(chunks, sizes, book, config)
         text, spans = _render(chunks, filled.ranks, book, config)
         conflicts = _conflicts([chunks[r] for r in filled.ranks]) if config.detect_conflicts else ()
@@ -157,13 +162,15 @@ class ContextPacker:
 
 
 def _fill(
-    chunks: list[Chunk], counter: TokenCounter, left: plan.Survivors, sizes: plan.Sizes, config: PackerConfig
-) -> plan.Filled:
+    chunks: list[Chunk], counter: TokenCounter, left: plan.Survivors, sizes: plan.Sizes,
+    config: PackerConfig, way: plan.Course,
+) -> plan.Filled:  # fmt: skip
     """Fill the budget; with a separator the rendered text is counted last, whatever the sums say."""
     separator = config.separator
     if separator is None:
-        keep, used = plan.fit(left, sizes, config, [config.limit])
-        return plan.settle(np.flatnonzero(keep[:, 0, 0]).tolist(), config, None, lambda _: int(used[0, 0]))
+        keep, used = plan.fit(left, sizes, config, [config.limit], way)
+        kept = way.filled(keep[:, 0, 0], 0)
+        return plan.settle(kept, 0, config, way, None, lambda _: int(used[0, 0]))
 
     def measure(ranks: list[int]) -> int:
         return counter.count(separator.join(chunks[r].text for r in ranks))
@@ -171,10 +178,9 @@ def _fill(
     sure = adds_up(counter, separator, [c.text for c in chunks])
     sure = sure and (config.unit == "chars" or all(c.token_count is None for c in chunks))
     if sure and get_ordering(config.order).ends_with != ANY_END:
-        keep, _ = plan.fit(left, sizes, config, [config.limit])
-        return plan.settle(np.flatnonzero(keep[:, 0, 0]).tolist(), config, config.limit, measure)
-    ranks = np.flatnonzero(left.kept[:, 0]).tolist()
-    return plan.fill(ranks, sizes, 0, config, measure, sure=sure)
+        keep, _ = plan.fit(left, sizes, config, [config.limit], way)
+        return plan.settle(way.filled(keep[:, 0, 0], 0), 0, config, way, config.limit, measure)
+    return plan.fill(way.filled(left.kept[:, 0], 0), sizes, 0, config, way, measure, sure=sure)
 
 
 def _score(chunk: Chunk) -> float:
@@ -230,7 +236,9 @@ def _cells(chunks: list[Chunk], config: PackerConfig) -> plan.Candidates:
         near = kernels.NearPairs.build(
             np.zeros(len(differs)), pairs.first, pairs.second, pairs.jaccard, differs
         )
-    return plan.Candidates(there, empty, plain, guarded, near)
+    score = np.array([_score(c) for c in chunks], dtype=np.float64).reshape(n, 1)
+    document = document_order([c.id for c in chunks]).reshape(n, 1)
+    return plan.Candidates(there, empty, plain, guarded, near, score, document)
 
 
 NO_PAIRS = kernels.NearPairs.build([], [], [], [], [])

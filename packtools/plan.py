@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from packtools import kernels
+from packtools.budget import get_fill
 from packtools.kernels import Bools, Floats, Ints, Layout, NearPairs
 from packtools.ordering import ANY_END, arrangement, get_ordering
 from packtools.schema import PackerConfig
@@ -36,6 +39,10 @@ class Candidates:
     plain, guarded : ndarray of int32
         Rank of the first cell with equal text, -1 if none; without and with the guard.
     pairs : NearPairs
+    score : ndarray of float64
+        Relevance, falling with the rank; NaN is padding.
+    document : ndarray of int64
+        Place of the cell's id in natural order.
     """
 
     there: Bools
@@ -43,6 +50,8 @@ class Candidates:
     plain: Ints
     guarded: Ints
     pairs: NearPairs
+    score: Floats
+    document: kernels.Longs
 
 
 @dataclass(frozen=True)
@@ -88,8 +97,70 @@ def held_back(left: Survivors, config: PackerConfig) -> int:
     return len(kernels.distinct(cells))
 
 
+@dataclass(frozen=True)
+class Course:
+    """Hold in which order cells are filled, and what sorts the kept ones for the prompt.
+
+    Parameters
+    ----------
+    step : ndarray of int64, shape (ranks, queries), or None
+        ``step[k, q]`` is the rank that is tried k-th; None is rank order.
+    key : ndarray of int64, shape (ranks, queries), or None
+        Sorts kept cells before they are arranged; None is the rank.
+    """
+
+    step: kernels.Longs | None
+    key: kernels.Longs | None
+
+    def steps(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Put values by rank into the order of filling."""
+        return values if self.step is None else np.take_along_axis(values, self.step, axis=0)
+
+    def ranks(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Put values in the order of filling back by rank."""
+        if self.step is None:
+            return values
+        out = np.empty_like(values)
+        np.put_along_axis(out, self.step, values, axis=0)
+        return out
+
+    def filled(self, kept: Bools, query: int) -> list[int]:
+        """Give the ranks that a mask of one query holds, in the order of filling."""
+        ranks = np.arange(len(kept)) if self.step is None else self.step[:, query]
+        return [int(r) for r in ranks[kept[ranks]]]
+
+    def sort(self, ranks: Sequence[int], query: int) -> list[int]:
+        """Sort the kept ranks of one query by the key."""
+        if self.key is None:
+            return sorted(ranks)
+        key = self.key[:, query]
+        return sorted(ranks, key=lambda r: (key[r], r))
+
+
+def course(cells: Candidates, sizes: Sizes, config: PackerConfig) -> Course:
+    """Give the course of a setting; the plain one, rank by rank, where nothing asks for another."""
+    fill, by = get_fill(config.fill), get_ordering(config.order).by
+    step = None
+    if fill is not None:
+        wish = np.where(cells.there, fill(cells.score, sizes.size), -np.inf)
+        step = np.argsort(-wish, axis=0, kind="stable")
+    if by == "document":
+        return Course(step, cells.document)
+    if by == "fill" and step is not None:
+        return Course(step, np.argsort(step, axis=0, kind="stable"))
+    return Course(step, None)
+
+
+def _bill_key(way: Course, config: PackerConfig) -> kernels.Longs | None:
+    """Give the key of each step, where the order of filling is not that of the key."""
+    by = get_ordering(config.order).by
+    if by == "document" and way.key is not None:
+        return np.asarray(way.steps(way.key))
+    return way.step if by == "rank" else None
+
+
 def fit(
-    left: Survivors, sizes: Sizes, config: PackerConfig, limits: Sequence[int | None]
+    left: Survivors, sizes: Sizes, config: PackerConfig, limits: Sequence[int | None], way: Course
 ) -> tuple[Bools, Ints]:
     """Fill every limit at once; shapes ``(ranks, limits, queries)`` and ``(limits, queries)``.
 
@@ -97,7 +168,14 @@ def fit(
     """
     most = kernels.no_budget(sizes.size.dtype)
     bounds = [most if n is None else min(n, most - 1) for n in limits]
-    return kernels.greedy_fit(sizes.size, sizes.joined, left.kept, bounds, _ends_with(config))
+    size = way.steps(sizes.size)
+    joined = size if sizes.joined is sizes.size else way.steps(sizes.joined)
+    keep, used = kernels.greedy_fit(
+        size, joined, way.steps(left.kept), bounds, _ends_with(config), _bill_key(way, config)
+    )
+    if way.step is not None:
+        keep = np.stack([way.ranks(keep[:, b]) for b in range(len(bounds))], axis=1)
+    return keep, used
 
 
 def _ends_with(config: PackerConfig) -> str:
@@ -105,9 +183,15 @@ def _ends_with(config: PackerConfig) -> str:
     return "new" if ends_with == ANY_END else ends_with  # those queries go through `fill`
 
 
-def lay_out(keep: Bools, config: PackerConfig) -> Layout:
+def lay_out(keep: Bools, config: PackerConfig, way: Course) -> Layout:
     """Put kept cells ``[rank, query]`` into prompt order."""
-    return kernels.lay_out(keep, partial(arrangement, config.order))
+    return kernels.lay_out(keep, partial(arrangement, config.order), way.key)
+
+
+def _placed(ranks: Sequence[int], query: int, config: PackerConfig, way: Course) -> list[int]:
+    """Put the kept ranks of one query into prompt order."""
+    ordered = way.sort(ranks, query)
+    return [ordered[i] for i in arrangement(config.order, len(ordered))]
 
 
 @dataclass(frozen=True)
@@ -129,10 +213,10 @@ class Filled:
 
 
 def fill(
-    ranks: Sequence[int], sizes: Sizes, query: int, config: PackerConfig, measure: Callable[[list[int]], int],
-    *, sure: bool,
+    ranks: Sequence[int], sizes: Sizes, query: int, config: PackerConfig, way: Course,
+    measure: Callable[[list[int]], int], *, sure: bool,
 ) -> Filled:  # fmt: skip
-    """Fill one query best rank first by the count of what would be sent.
+    """Fill one query by the count of what would be sent.
 
     For separators across which counts don't add up, and orderings whose last chunk is not known
     beforehand. The sum of the parts decides where it is far from the limit; near it the rendered
@@ -141,11 +225,12 @@ def fill(
     Parameters
     ----------
     ranks : sequence of int
-        What dedup left, best first.
+        What dedup left, in the order of filling.
     sizes : Sizes
     query : int
         Column of `sizes`.
     config : PackerConfig
+    way : Course
     measure : callable
         Gives the cost of the rendered text of ranks in prompt order.
     sure : bool
@@ -157,13 +242,13 @@ def fill(
     """
     limit = config.limit
     if limit is None:
-        return settle(ranks, config, None, measure)
+        return settle(ranks, query, config, way, None, measure)
     size, joined = sizes.size[:, query].tolist(), sizes.joined[:, query].tolist()
     kept: list[int] = []
     over: dict[int, int] = {}
     for rank in ranks:
         trial = [*kept, rank]
-        placed = [trial[i] for i in arrangement(config.order, len(trial))]
+        placed = _placed(trial, query, config, way)
         total = sum(joined[r] for r in placed[:-1]) + size[placed[-1]]
         slack = 0 if sure else JOIN_SLACK * (len(trial) - 1)
         if slack and total - slack <= limit < total + slack:
@@ -172,18 +257,19 @@ def fill(
             kept = trial
         else:
             over[rank] = total - limit
-    settled = settle(kept, config, limit, measure)
+    settled = settle(kept, query, config, way, limit, measure)
     return Filled(settled.ranks, settled.used, over | settled.over)
 
 
 def settle(
-    kept: Sequence[int], config: PackerConfig, limit: int | None, measure: Callable[[list[int]], int]
-) -> Filled:
+    kept: Sequence[int], query: int, config: PackerConfig, way: Course, limit: int | None,
+    measure: Callable[[list[int]], int],
+) -> Filled:  # fmt: skip
     """Count what would be sent and, while it is over, give up the chunk that was taken last."""
     left = list(kept)
     over: dict[int, int] = {}
     while True:
-        ranks = [left[i] for i in arrangement(config.order, len(left))]
+        ranks = _placed(left, query, config, way)
         used = measure(ranks)
         if limit is None or used <= limit or not left:
             return Filled(ranks, used, over)
@@ -206,6 +292,7 @@ def ledger(
     left: Survivors,
     keep: Bools,
     config: PackerConfig,
+    way: Course,
     given_up: dict[tuple[int, int], int],
 ) -> Ledger:
     """Say of each cell what became of it.
@@ -233,7 +320,10 @@ def ledger(
     late = reason == OVER_BUDGET
     if late.any() and config.limit is not None:
         limit = min(config.limit, kernels.no_budget(sizes.size.dtype) - 1)
-        over = kernels.overshoot(sizes.size, sizes.joined, keep, limit, _ends_with(config))
+        size = way.steps(sizes.size)
+        joined = size if sizes.joined is sizes.size else way.steps(sizes.joined)
+        key = _bill_key(way, config)
+        over = way.ranks(kernels.overshoot(size, joined, way.steps(keep), limit, _ends_with(config), key))
         over_by[late] = over[late]
         for cell, excess in given_up.items():
             over_by[cell] = excess

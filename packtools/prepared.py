@@ -19,7 +19,7 @@ from packtools import kernels, metrics, plan
 from packtools.counters import TokenCounter, additive, counter_for, separator_cost, starts_loosely
 from packtools.dedup import exact_groups, retrieved_together, similar_pairs
 from packtools.errors import SettingError, check_share, fail
-from packtools.ordering import ANY_END, get_ordering
+from packtools.ordering import ANY_END, document_order, get_ordering
 from packtools.packed import PackedRun
 from packtools.progress import progress
 from packtools.runs.model import Run
@@ -96,6 +96,7 @@ class PreparedRun:
         self.qids: list[str] = list(run.queries.index)
         self._lay_out_cells()
         self._sizes: dict[tuple[str, str | None], plan.Sizes] = {}
+        self._courses: dict[tuple[str, str, str, str | None], plan.Course] = {}
         self._left: dict[tuple[bool, float | None, bool], plan.Survivors] = {}
         self._full: dict[tuple[str, str | None], npt.NDArray[Any]] = {}
         self._unsure: dict[str | None, kernels.Bools] = {}
@@ -143,7 +144,20 @@ class PreparedRun:
         some = there & ~empty
         plain = self._first_equal(by_text, some)
         guarded = plain if np.array_equal(by_text, by_both) else self._first_equal(by_both, some)
-        return plan.Candidates(there, empty, plain, guarded, self._find_pairs(there, found.shingles))
+        pairs = self._find_pairs(there, found.shingles)
+        document = np.where(there, document_order(self.docids)[self.passage] if texts else 0, -1)
+        return plan.Candidates(there, empty, plain, guarded, pairs, self._scores(there), document)
+
+    def _scores(self, there: kernels.Bools) -> kernels.Floats:
+        """Give the score of every cell as `Run.chunks` does; NaN is padding."""
+        frame = self.run.candidates
+        score = np.full(there.shape, np.inf)
+        at = frame["rank"].to_numpy() - 1, frame["qid"].cat.codes.to_numpy()
+        given = frame["score"].to_numpy(np.float64)
+        score[at] = np.where(np.isfinite(given), given, np.inf)
+        score = np.minimum.accumulate(score, axis=0)
+        score[np.isinf(score)] = 0.0
+        return np.where(there, score, np.nan)
 
     def _first_equal(self, group: kernels.Longs, some: kernels.Bools) -> kernels.Ints:
         """Find the first cell of each query whose passage is in the same group."""
@@ -187,7 +201,7 @@ class PreparedRun:
         """Give the same run counted by another counter; nothing is compared again."""
         other = copy.copy(self)
         other.counter = counter_for(counter)
-        other._sizes, other._full, other._recounts, other._unsure = {}, {}, {}, {}
+        other._sizes, other._full, other._recounts, other._unsure, other._courses = {}, {}, {}, {}, {}
         other._n_tokens = other._count(self._texts)
         for unit, separator in self._sizes:
             other.sizes(unit, separator)
@@ -236,6 +250,13 @@ class PreparedRun:
             self._unsure[separator] = found
         return self._unsure[separator]
 
+    def course(self, config: PackerConfig) -> plan.Course:
+        """Give the order of filling and of the prompt; found once for each kind."""
+        key = (config.fill, get_ordering(config.order).by, config.unit, config.separator)
+        if key not in self._courses:
+            self._courses[key] = plan.course(self.cells, self.sizes(config.unit, config.separator), config)
+        return self._courses[key]
+
     def fill_unsure(self, config: PackerConfig, left: plan.Survivors) -> dict[int, plan.Filled]:
         """Fill on their rendered text the queries for which sums of counts don't decide."""
         separator = config.separator
@@ -247,11 +268,12 @@ class PreparedRun:
             return {}
         marked = left.kept & counts[self.passage]
         sizes = self.sizes(config.unit, separator)
-        out = {}
+        out, way = {}, self.course(config)
         for query in range(len(self.qids)) if any_end else np.flatnonzero(marked.any(axis=0)).tolist():
-            ranks = np.flatnonzero(left.kept[:, query]).tolist()
+            ranks = way.filled(left.kept[:, query], query)
             measure = partial(self._measure, separator, config.unit, query)
-            out[query] = plan.fill(ranks, sizes, query, config, measure, sure=not marked[:, query].any())
+            sure = not marked[:, query].any()
+            out[query] = plan.fill(ranks, sizes, query, config, way, measure, sure=sure)
         return out
 
     def _measure(self, separator: str, unit: str, query: int, ranks: Sequence[int]) -> int:
@@ -331,7 +353,7 @@ class PreparedRun:
             some = configs[chosen[0]]
             left = self.survivors(some)
             sizes = self.sizes(some.unit, some.separator)
-            keep, _ = plan.fit(left, sizes, some, [configs[i].limit for i in chosen])
+            keep, _ = plan.fit(left, sizes, some, [configs[i].limit for i in chosen], self.course(some))
             for place, i in enumerate(chosen):
                 out[i] = PackedRun.build(self, configs[i], left, keep[:, place])
         return [packed for packed in out if packed is not None]

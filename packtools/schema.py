@@ -113,6 +113,8 @@ class PackerConfig:
         Drop near-duplicates whose Jaccard of shingles is at or above it; None is off.
     protect_differences : bool, default True
         Keep both chunks of a pair that differs in a number, a date or a negation.
+    fill : str, default "score"
+        Who gets the budget first: a name in `packtools.FILLS`.
     order : str, default "lost_in_middle"
         Place in the prompt: a name in `packtools.ORDERINGS`.
     separator : str or None, default None
@@ -141,6 +143,7 @@ class PackerConfig:
     deduplicate: bool | None = None
     jaccard_threshold: float | None = None
     protect_differences: bool = True
+    fill: str = "score"
     order: str = "lost_in_middle"
     separator: str | None = None
     reserve: int = 0
@@ -165,8 +168,9 @@ class PackerConfig:
         if self.jaccard_threshold is not None:
             share = check_share(PackerError, where, "jaccard_threshold", self.jaccard_threshold)
             object.__setattr__(self, "jaccard_threshold", share)
-        if not isinstance(self.order, str):
-            fail(PackerError, where, "order", "a name in packtools.ORDERINGS", self.order)
+        for name, table in (("fill", "FILLS"), ("order", "ORDERINGS")):
+            if not isinstance(getattr(self, name), str):
+                fail(PackerError, where, name, f"a name in packtools.{table}", getattr(self, name))
         if self.separator is not None and not isinstance(self.separator, str):
             fail(PackerError, where, "separator", "a string or None", self.separator)
         if self.deduplicate is not None and not isinstance(self.deduplicate, bool):

@@ -56,7 +56,8 @@ def test_evaluate_equals_pack_query_by_query_on_the_sample(sample, order, separa
 @settings(max_examples=60, deadline=None)
 @given(
     budget=st.sampled_from([None, *BUDGETS]),
-    order=st.sampled_from(["lost_in_middle", "descending", "ascending"]),
+    order=st.sampled_from(["lost_in_middle", "descending", "ascending", "fill", "document"]),
+    fill=st.sampled_from(["score", "rank", "shorter_first", "value_per_token"]),
     threshold=st.sampled_from(THRESHOLDS),
     separator=st.sampled_from([None, "\n\n", "\n", "\n---\n", " ", ""]),
     unit=st.sampled_from(["tokens", "chars"]),
@@ -64,11 +65,12 @@ def test_evaluate_equals_pack_query_by_query_on_the_sample(sample, order, separa
     data=st.data(),
 )
 def test_evaluate_equals_pack_for_any_setting(
-    sample, budget, order, threshold, separator, unit, protect, data
+    sample, budget, order, fill, threshold, separator, unit, protect, data
 ):
     config = pt.PackerConfig(
         budget=budget,
         order=order,
+        fill=fill,
         jaccard_threshold=threshold,
         separator=separator,
         unit=unit,
@@ -117,16 +119,22 @@ SNIPPETS = [
         max_size=4,
     ),
     budget=st.one_of(st.none(), st.integers(1, 60)),
-    order=st.sampled_from(["lost_in_middle", "descending", "ascending"]),
+    order=st.sampled_from(["lost_in_middle", "descending", "ascending", "fill", "document"]),
+    fill=st.sampled_from(["score", "shorter_first", "value_per_token"]),
     separator=st.sampled_from([None, "\n\n", "\n", " / ", ""]),
     threshold=st.sampled_from([None, 0.5, 1.0]),
+    scores=st.lists(st.sampled_from([3.0, 0.0, -2.5, np.nan]), min_size=7, max_size=7),
 )
-def test_evaluate_equals_pack_on_awkward_texts(table, budget, order, separator, threshold):
-    rows = [(f"q{q}", f"d{d}", r) for q, docs in enumerate(table) for r, d in enumerate(docs, 1)]
-    frame = pd.DataFrame(rows, columns=["qid", "docid", "rank"])
+def test_evaluate_equals_pack_on_awkward_texts(table, budget, order, fill, separator, threshold, scores):
+    rows = [
+        (f"q{q}", f"d{d}", r, scores[r - 1]) for q, docs in enumerate(table) for r, d in enumerate(docs, 1)
+    ]
+    frame = pd.DataFrame(rows, columns=["qid", "docid", "rank", "score"])
     run = pt.Run.from_frames(frame, {f"d{i}": s for i, s in enumerate(SNIPPETS)})
     prepared = pt.prepare(run)
-    config = pt.PackerConfig(budget=budget, order=order, separator=separator, jaccard_threshold=threshold)
+    config = pt.PackerConfig(
+        budget=budget, order=order, fill=fill, separator=separator, jaccard_threshold=threshold
+    )
     assert_same(prepared, config, prepared.qids)
 
 

@@ -161,8 +161,8 @@ def test_an_unknown_ordering_lists_the_known_ones():
     with pytest.raises(pt.PackerError) as error:
         pt.ContextPacker(pt.PackerConfig(order="lost_in_midle"))
     assert str(error.value) == (
-        "PackerConfig: order 'lost_in_midle' is unknown; known: 'lost_in_middle', 'descending', 'ascending'. "
-        "Did you mean 'lost_in_middle'?"
+        "PackerConfig: order 'lost_in_midle' is unknown; known: 'lost_in_middle', 'descending', 'ascending', "
+        "'fill', 'document'. Did you mean 'lost_in_middle'?"
     )
 
 
@@ -277,14 +277,15 @@ TEXTS = st.sampled_from(
     texts=st.lists(st.tuples(TEXTS, st.sampled_from([0.5, 0.2, None, -1.0])), max_size=8),
     budget=st.one_of(st.none(), st.integers(1, 30)),
     separator=st.sampled_from([None, "\n\n", " ", "", "\n--\n"]),
-    order=st.sampled_from(list(pt.ORDERINGS)),
+    order=st.sampled_from(["lost_in_middle", "descending", "ascending"]),
+    fill=st.sampled_from(list(pt.FILLS)),
     threshold=st.sampled_from([None, 0.5]),
     unit=st.sampled_from(["tokens", "chars"]),
 )
-def test_every_pack_keeps_its_promises(texts, budget, separator, order, threshold, unit):
+def test_every_pack_keeps_its_promises(texts, budget, separator, order, fill, threshold, unit):
     chunks = [pt.Chunk(f"c{i}", t, s) for i, (t, s) in enumerate(texts)]
     config = pt.PackerConfig(
-        budget=budget, separator=separator, order=order, jaccard_threshold=threshold, unit=unit
+        budget=budget, separator=separator, order=order, fill=fill, jaccard_threshold=threshold, unit=unit
     )
     packer = pt.ContextPacker(config)
     packed = packer.pack_sync(None, chunks)
@@ -369,3 +370,66 @@ def test_a_table_of_numbers_is_counted_exactly():
     counter = pt.counter_for("cl100k_base")
     packed = pack([pt.Chunk("t", table)], separator="\n\n", budget=2000)
     assert packed.n_used == counter.count(table) > 2 * len(table.split())
+
+
+SIZES = [pt.Chunk("doc10", "a b c d", 9.0), pt.Chunk("doc2", "a b", 6.0), pt.Chunk("doc1", "x", 1.0),
+         pt.Chunk("doc3", "l m n", 6.0)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fill", "budget", "kept"),
+    [
+        ("score", 6, ["doc10", "doc2"]),
+        ("rank", 6, ["doc10", "doc2"]),
+        ("shorter_first", 6, ["doc1", "doc2", "doc3"]),
+        # per word: 9/4, 6/2, 1/1, 6/3 → doc2, doc10, doc3 (too big), doc1 (too big)
+        ("value_per_token", 6, ["doc2", "doc10"]),
+        ("shorter_first", 3, ["doc1", "doc2"]),
+    ],
+)
+def test_fills_say_who_gets_the_budget_first(fill, budget, kept):
+    packed = pack(SIZES, Words(), fill=fill, budget=budget, order="fill")
+    assert [c.id for c in packed.chunks] == kept
+    assert [d.docid for d in packed.decisions] == [
+        c.id for c in (SIZES if fill == "rank" else sorted(SIZES, key=lambda c: -c.score))
+    ]
+
+
+def test_the_rank_fill_takes_chunks_as_they_come():
+    chunks = [chunk("a", 3, 1.0), chunk("b", 3, 2.0)]
+    assert [c.id for c in pack(chunks, budget=3, fill="rank").chunks] == ["a"]
+    assert [c.id for c in pack(chunks, budget=3, fill="score").chunks] == ["b"]
+
+
+def test_value_per_token_raises_negative_scores():
+    # Logits: -1 over 1 word must come before -9 over 8 words, though -1/1 < -9/8 is false by value alone.
+    chunks = [
+        pt.Chunk("long", "a b c d e f g h", -1.0),
+        pt.Chunk("short", "x", -9.0),
+        pt.Chunk("mid", "y z", -2.0),
+    ]
+    packed = pack(chunks, Words(), fill="value_per_token", order="fill")
+    # raised by 9: 8/8, 0/1, 7/2
+    assert [c.id for c in packed.chunks] == ["mid", "long", "short"]
+
+
+def test_document_order_is_natural_order_of_ids():
+    packed = pack(SIZES, Words(), order="document", budget=99)
+    assert [c.id for c in packed.chunks] == ["doc1", "doc2", "doc3", "doc10"]
+
+
+def test_an_unknown_fill_lists_the_known_ones():
+    with pytest.raises(
+        pt.PackerError,
+        match="fill 'shortest' is unknown; known: 'score', 'rank', 'shorter_first', 'value_per_token'",
+    ):
+        pt.ContextPacker(pt.PackerConfig(fill="shortest"))
+
+
+def test_an_own_fill_can_be_put_into_the_table():
+    pt.FILLS["longer_first"] = lambda score, size: size.astype(float)
+    try:
+        packed = pack(SIZES, Words(), fill="longer_first", order="fill", budget=7)
+        assert [c.id for c in packed.chunks] == ["doc10", "doc3"]
+    finally:
+        del pt.FILLS["longer_first"]
