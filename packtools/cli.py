@@ -22,6 +22,7 @@ __all__ = ["main"]
 
 BUDGET, TOP_K, TENANT = 4000, 20, "default"
 REPORT_BUDGETS = (250, 500, 1000, 2000, 4000)
+REPORT_THRESHOLD = 0.85
 TEXT_WIDTH = 100
 
 
@@ -68,14 +69,23 @@ def _command(
     )
 
 
-def _add_settings(parser: argparse.ArgumentParser) -> None:
+def _threshold(text: str) -> float | None:
+    """Read a threshold; "off" is none."""
+    return None if text == "off" else float(text)
+
+
+def _add_settings(parser: argparse.ArgumentParser, threshold: float | None) -> None:
     parser.add_argument(
         "--order",
         default="lost_in_middle",
-        help="place in the prompt: lost_in_middle (default), descending, ascending, document",
+        help="place in the prompt: lost_in_middle (default), descending, ascending, fill or document",
     )
     parser.add_argument(
-        "--jaccard-threshold", type=float, help="drop near-duplicates at or above it (default: off)"
+        "--jaccard-threshold",
+        type=_threshold,
+        default=threshold,
+        metavar="SHARE",
+        help=f"drop near-duplicates at or above it; 'off' for none (default: {threshold or 'off'})",
     )
     parser.add_argument(
         "--counter",
@@ -109,7 +119,7 @@ def _add_pack(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument(
         "--tenant", "-t", default=TENANT, help=f"tenant id of the request (default: {TENANT})"
     )
-    _add_settings(parser)
+    _add_settings(parser, None)
     parser.set_defaults(command=_pack)
 
 
@@ -129,8 +139,8 @@ def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         type=Path,
         help="write the table (CSV), figures (PNG, SVG, PDF) and settings (JSON) here",
     )
-    _add_settings(parser)
-    parser.set_defaults(command=_report, jaccard_threshold=0.85)
+    _add_settings(parser, REPORT_THRESHOLD)
+    parser.set_defaults(command=_report)
 
 
 def _add_explore(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -189,3 +189,14 @@ def test_the_examples_of_the_readme_run(tmp_path, monkeypatch):
     for block in blocks:
         exec(compile(block, "README.md", "exec"), {})
     del pt.ORDERINGS["best_last_but_one"]
+
+
+def test_help_tells_the_true_defaults(capsys):
+    for command, default in (("pack", "off"), ("report", "0.85")):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        assert f"(default: {default})" in " ".join(capsys.readouterr().out.split())
+    _, lines, _ = run(capsys, "report", "--counter", "chars", "--budget", "900")
+    assert "near-duplicates dropped from 0.85" in lines[0]
+    _, lines, _ = run(capsys, "report", "--counter", "chars", "--budget", "900", "--jaccard-threshold", "off")
+    assert "near-duplicates kept" in lines[0]
