@@ -249,7 +249,7 @@ def starts_loosely(text: str) -> bool:
 
 def adds_up(counter: TokenCounter, separator: str, texts: Sequence[str]) -> bool:
     """Whether counts of these texts add up across a separator, in any order."""
-    if counter.name == "chars":
+    if isinstance(counter, CharCounter):
         return True
     return additive(counter, separator) and not any(starts_loosely(t) for t in texts)
 

@@ -16,7 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from packtools import kernels, metrics, plan
-from packtools.counters import TokenCounter, additive, counter_for, separator_cost, starts_loosely
+from packtools.budget import get_fill
+from packtools.counters import (
+    CharCounter,
+    TokenCounter,
+    additive,
+    counter_for,
+    separator_cost,
+    starts_loosely,
+)
 from packtools.dedup import exact_groups, retrieved_together, similar_pairs
 from packtools.errors import SettingError, check_share, fail
 from packtools.ordering import ANY_END, document_order, get_ordering
@@ -96,7 +104,7 @@ class PreparedRun:
         self.qids: list[str] = list(run.queries.index)
         self._lay_out_cells()
         self._sizes: dict[tuple[str, str | None], plan.Sizes] = {}
-        self._courses: dict[tuple[str, str, str, str | None], plan.Course] = {}
+        self._courses: dict[tuple[Any, ...], plan.Course] = {}
         self._left: dict[tuple[bool, float | None, bool], plan.Survivors] = {}
         self._full: dict[tuple[str, str | None], npt.NDArray[Any]] = {}
         self._unsure: dict[str | None, kernels.Bools] = {}
@@ -241,7 +249,7 @@ class PreparedRun:
         """
         if separator not in self._unsure:
             n = len(self._texts)
-            if separator is None or self.counter.name == "chars":
+            if separator is None or isinstance(self.counter, CharCounter):
                 found = np.zeros(n, dtype=bool)
             elif not additive(self.counter, separator):
                 found = np.ones(n, dtype=bool)
@@ -252,7 +260,7 @@ class PreparedRun:
 
     def course(self, config: PackerConfig) -> plan.Course:
         """Give the order of filling and of the prompt; found once for each kind."""
-        key = (config.fill, get_ordering(config.order).by, config.unit, config.separator)
+        key = (get_fill(config.fill), get_ordering(config.order).by, config.unit, config.separator)
         if key not in self._courses:
             self._courses[key] = plan.course(self.cells, self.sizes(config.unit, config.separator), config)
         return self._courses[key]
