@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(given.command(given))
     except BrokenPipeError:
         return 0
-    except (PacktoolsError, OSError) as error:
+    except (PacktoolsError, OSError, UnicodeError) as error:
         print(f"packtools: {error}", file=sys.stderr)
         return 2
 
@@ -279,9 +279,9 @@ def _explore(given: argparse.Namespace) -> int:
     from packtools.notebook import open_lab, write_notebook
 
     run = _load(given.run)  # a bad path or file is an error here, not in the notebook
-    path = write_notebook(given.notebook, [str(Path(p).resolve()) for p in given.run], run.name)
-    print(f"written: {path}")
-    return 0 if given.no_start else open_lab(path, browser=not given.no_browser)
+    fresh = write_notebook(given.notebook, [str(Path(p).resolve()) for p in given.run], run.name)
+    print(f"written: {given.notebook}" if fresh else f"opened as it is: {given.notebook}")
+    return 0 if given.no_start else open_lab(given.notebook, browser=not given.no_browser)
 
 
 if __name__ == "__main__":

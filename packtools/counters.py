@@ -22,6 +22,8 @@ from packtools.errors import CounterDataMissing, CounterError, missing_extra, sh
 
 __all__ = ["CharCounter", "HFCounter", "TiktokenCounter", "TokenCounter", "counter_for"]
 
+JOIN_SLACK = 3
+"""Tokens by which tokens that merge or split across one join may change a count."""
 logger = logging.getLogger(__name__)
 
 _URL = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
@@ -252,6 +254,11 @@ def adds_up(counter: TokenCounter, separator: str, texts: Sequence[str]) -> bool
     if isinstance(counter, CharCounter):
         return True
     return additive(counter, separator) and not any(starts_loosely(t) for t in texts)
+
+
+def join_slack(counter: TokenCounter) -> int:
+    """Bound what one join may change: a few tokens that merge or split, and a cost for each text."""
+    return JOIN_SLACK + counter.count("")
 
 
 def separator_cost(counter: TokenCounter, text: str, separator: str, size: int) -> int:

@@ -237,7 +237,8 @@ class ExplorerModel:
         self._baseline = baseline
         if config is None:
             most = self.largest_context(SHOWN)
-            config = SHOWN.replace(budget=round_budget(most / 4), jaccard_threshold=THRESHOLD)
+            threshold = max(THRESHOLD, self.prepared.min_jaccard)
+            config = SHOWN.replace(budget=round_budget(most / 4), jaccard_threshold=threshold)
         self.config = config
         self.quality = next(iter(self.qualities))
 
@@ -298,7 +299,8 @@ def cost_words(baseline: float, here: float) -> str:
     saved = 1 - here / baseline
     if round(abs(saved), 3) == 0:
         return f"as many tokens {figures}"
-    share = f"{abs(saved):.0%}".replace("%", " %")
+    digits = 1 if abs(saved) < 0.01 or 0.99 < saved < 1 else 0
+    share = f"{abs(saved):.{digits}%}".replace("%", " %")
     return f"{share} {'fewer' if saved > 0 else 'more'} tokens {figures}"
 
 

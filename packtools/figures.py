@@ -150,8 +150,11 @@ class TradeOffFigure:
         ax = self._axes
         x, y = x[np.isfinite(x) & (x > 0)], y[np.isfinite(y)]
         left, right = (x.min() / 1.25, x.max() * 1.35) if len(x) else (1.0, 10.0)
-        ax.set_xlim(left, right)
         ticks = [t for t in _round_ticks(left, right) if left <= t <= right]
+        while len(ticks) < 2:  # an axis without numbers says nothing
+            left, right = left / 1.3, right * 1.3
+            ticks = [t for t in _round_ticks(left, right) if left <= t <= right]
+        ax.set_xlim(left, right)
         ax.xaxis.set_major_locator(FixedLocator(ticks))
         ax.xaxis.set_minor_locator(NullLocator())
         ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.0f}"))

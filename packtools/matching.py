@@ -7,6 +7,8 @@ import unicodedata
 
 from packtools.text import NO_SPACES, OTHER_NUMBER
 
+WINDOW = 16
+"""Characters beyond the bisected place that are looked at: a hyphen break steps back by one."""
 __all__ = ["find_folded", "fold", "has_hyphen_break", "source_offset"]
 
 _HYPHEN_BREAK = re.compile(r"(?<=[^\W\d_])([-\u2010])[ \t]*\n[ \t]*(?=[^\W\d_])")
@@ -80,18 +82,25 @@ def _stands_alone(needle: str, haystack: str, at: int) -> bool:
     )
 
 
-def source_offset(text: str, needle: str, folded_at: int) -> int:
-    """Give where in `text` the match starts that ``fold(text)`` has at `folded_at`."""
+def source_offset(text: str, folded_at: int, keep_hyphens: bool = False) -> int:
+    """Give where in `text` the character stands that its fold has at `folded_at`.
+
+    The fold of what stands before a character, with a letter put in its place, tells where the
+    character comes to stand; of the places that come to stand there the last holds it, since the
+    others are white space, marks or hyphens that the fold takes away.
+    """
+
+    def place(at: int) -> int:
+        return len(fold(text[:at] + "x", keep_hyphens)) - 1
+
     low, high = 0, len(text)
     while low < high:
         middle = (low + high) // 2
-        if len(fold(text[: middle + 1])) > folded_at:
+        if place(middle) > folded_at:
             high = middle
         else:
             low = middle + 1
-    window = 4 * len(needle) + 16
-    for at in range(max(low - 4, 0), min(low + 16, len(text))):
-        for keep_hyphens in (False, True):
-            if fold(text[at]) and fold(text[at : at + window], keep_hyphens).startswith(needle):
-                return at
-    return min(low, max(len(text) - 1, 0))
+    for at in range(min(low + WINDOW, len(text) - 1), -1, -1):
+        if place(at) <= folded_at:
+            return at
+    return 0

@@ -175,12 +175,13 @@ def folded_answers(answers: Iterable[str]) -> list[str]:
 def _first(text: str, folded: str, answers: Sequence[str]) -> int:
     """Give the first offset of an answer; words broken at a line end are tried in both ways."""
     places = []
-    for form in (folded, fold(text, keep_hyphens=True)) if has_hyphen_break(text) else (folded,):
+    for keep in (False, True) if has_hyphen_break(text) else (False,):
+        form = fold(text, keep) if keep else folded
+        same = text.isascii() and len(text) == len(form)
         for answer in answers:
             at = find_folded(answer, form) if answer in form else -1
             if at >= 0:
-                same = text.isascii() and len(text) == len(form)
-                places.append(at if same else source_offset(text, answer, at))
+                places.append(at if same else source_offset(text, at, keep))
     return min(places, default=-1)
 
 

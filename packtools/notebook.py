@@ -14,8 +14,10 @@ from packtools.errors import SettingError
 __all__ = ["open_lab", "write_notebook"]
 
 
-def write_notebook(path: Path, runs: list[str], name: str) -> Path:
+def write_notebook(path: Path, runs: list[str], name: str) -> bool:
     """Write a notebook of three cells: load, explore, and a figure that stays without a kernel.
+
+    A notebook that is already there and loads the same run is left as it is.
 
     Parameters
     ----------
@@ -25,20 +27,23 @@ def write_notebook(path: Path, runs: list[str], name: str) -> Path:
     name : str
         Of the run, for the title.
 
+    Returns
+    -------
+    bool
+        Whether it was written.
+
     Raises
     ------
     SettingError
-        If the path does not end in .ipynb, or a file there was not written by this command.
+        If the path does not end in .ipynb, or a file is there that does not load this run.
     """
     if path.suffix != ".ipynb":
         raise SettingError(f"packtools explore: '--notebook' must end in .ipynb; got {str(path)!r}.")
-    if path.exists() and "packtools_explore" not in path.read_text("utf-8", errors="replace"):
-        raise SettingError(
-            f"packtools explore: {str(path)!r} exists and is not a notebook of this command. "
-            "Give another --notebook."
-        )
     paths = json.dumps(runs[0] if len(runs) == 1 else runs, ensure_ascii=False)
     source = f"load_run({paths})" if runs else "load_sample()"
+    if path.exists():
+        _check_ours(path, f"run = pt.{source}")
+        return False
     cells = [
         _markdown(
             f"# What does packing {name} cost?\n\nMove the controls; the figure and the numbers follow."
@@ -61,7 +66,20 @@ def write_notebook(path: Path, runs: list[str], name: str) -> Path:
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(book, ensure_ascii=False, indent=1) + "\n", "utf-8")
-    return path
+    return True
+
+
+def _check_ours(path: Path, load: str) -> None:
+    """Raise unless a notebook that is already there loads the same run: it may hold the user's work."""
+    try:
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        known = any(load in "".join(cell["source"]) for cell in cells)
+    except (ValueError, KeyError, TypeError):
+        known = False
+    if not known:
+        raise SettingError(
+            f"packtools explore: {str(path)!r} exists and does not load this run. Give another --notebook."
+        )
 
 
 def _markdown(text: str) -> dict[str, object]:

@@ -25,7 +25,12 @@ __all__ = [
 T = TypeVar("T")
 _DIGITS = re.compile("([0-9]+)")
 ANY_END = "any"
-TRIED = 8
+_LAST: dict[str, Callable[[int], int]] = {
+    "new": lambda n: n - 1,
+    "first": lambda n: 0,
+    "second": lambda n: min(n - 1, 1),
+}
+TRIED = 200
 
 
 def lost_in_middle_order(items: Sequence[T]) -> list[T]:
@@ -121,7 +126,7 @@ def register_ordering(name: str, function: Callable[[Sequence[Any]], list[Any]])
     Raises
     ------
     PackerError
-        If the function loses, repeats or invents an item (tried for up to 8 items).
+        If the function loses, repeats or invents an item (tried for up to 200 items).
 
     Notes
     -----
@@ -136,13 +141,8 @@ def register_ordering(name: str, function: Callable[[Sequence[Any]], list[Any]])
     """
     if not callable(function):
         fail(PackerError, "register_ordering", name, "a function of a sequence", function)
-    last = [int(_permutation(name, function, n)[-1]) for n in range(1, TRIED + 1)]
-    rules = {
-        "new": [n - 1 for n in range(1, TRIED + 1)],
-        "first": [0] * TRIED,
-        "second": [min(n - 1, 1) for n in range(1, TRIED + 1)],
-    }
-    ends_with = next((rule for rule, places in rules.items() if places == last), ANY_END)
+    last = {n: int(_permutation(name, function, n)[-1]) for n in range(1, TRIED + 1)}
+    ends_with = next((rule for rule in _LAST if all(_LAST[rule](n) == last[n] for n in last)), ANY_END)
     ORDERINGS[name] = Ordering(function, ends_with)
     arrangement.cache_clear()
 
@@ -164,8 +164,15 @@ def document_order(ids: Sequence[str]) -> npt.NDArray[np.int64]:
 
 @lru_cache(maxsize=4096)
 def arrangement(name: str, n: int) -> npt.NDArray[np.int64]:
-    """Give, for n kept chunks, the rank among them of each place in the prompt."""
-    return _permutation(name, get_ordering(name).function, n)
+    """Give, for n kept chunks, the place among them of each place in the prompt."""
+    ordering = get_ordering(name)
+    places = _permutation(name, ordering.function, n)
+    if n and ordering.ends_with != ANY_END and places[-1] != _LAST[ordering.ends_with](n):
+        raise PackerError(
+            f"register_ordering: {name!r} must end {n} items as it ends up to {TRIED}: with item "
+            f"{_LAST[ordering.ends_with](n)}; got {places[-1]}. Make its last place follow one rule."
+        )
+    return places
 
 
 def _permutation(name: str, function: Callable[[Sequence[Any]], list[Any]], n: int) -> npt.NDArray[np.int64]:

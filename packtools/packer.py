@@ -11,7 +11,7 @@ import numpy as np
 from packtools import kernels, plan
 from packtools.budget import DEFAULT_COUNTER, chunk_size, get_fill
 from packtools.conflicts import detect_conflicts
-from packtools.counters import CharCounter, TokenCounter, adds_up, counter_for, separator_cost
+from packtools.counters import CharCounter, TokenCounter, adds_up, counter_for, join_slack, separator_cost
 from packtools.dedup import exact_groups, similar_pairs
 from packtools.errors import PackerError, check_count
 from packtools.ordering import ANY_END, document_order, get_ordering
@@ -180,7 +180,15 @@ def _fill(
     if sure and get_ordering(config.order).ends_with != ANY_END:
         keep, _ = plan.fit(left, sizes, config, [config.limit], way)
         return plan.settle(way.filled(keep[:, 0, 0], 0), 0, config, way, config.limit, measure)
-    return plan.fill(way.filled(left.kept[:, 0], 0), sizes, 0, config, way, measure, sure=sure)
+    return plan.fill(
+        way.filled(left.kept[:, 0], 0),
+        sizes,
+        0,
+        config,
+        way,
+        measure,
+        slack=0 if sure else join_slack(counter),
+    )
 
 
 def _score(chunk: Chunk) -> float:

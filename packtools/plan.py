@@ -21,8 +21,6 @@ from packtools.ordering import ANY_END, arrangement, get_ordering
 from packtools.schema import PackerConfig
 
 KEPT, DUPLICATE, NEAR_DUPLICATE, OVER_BUDGET, EMPTY, ABSENT = range(6)
-JOIN_SLACK = 3
-"""Units by which tokens that merge or split across one join may change a count."""
 REASONS = (None, "duplicate_of", "near_duplicate_of", "over_budget", "empty", None)
 
 
@@ -214,7 +212,7 @@ class Filled:
 
 def fill(
     ranks: Sequence[int], sizes: Sizes, query: int, config: PackerConfig, way: Course,
-    measure: Callable[[list[int]], int], *, sure: bool,
+    measure: Callable[[list[int]], int], *, slack: int,
 ) -> Filled:  # fmt: skip
     """Fill one query by the count of what would be sent.
 
@@ -233,12 +231,12 @@ def fill(
     way : Course
     measure : callable
         Gives the cost of the rendered text of ranks in prompt order.
-    sure : bool
-        Whether the sum of the parts is exact.
+    slack : int
+        Units by which one join may change the sum of the parts; 0 if it is exact.
 
     Notes
     -----
-    `over` of a chunk far over the limit is the sum of the parts, within `JOIN_SLACK` a join.
+    `over` of a chunk far over the limit is the sum of the parts, within `slack` a join.
     """
     limit = config.limit
     if limit is None:
@@ -250,10 +248,10 @@ def fill(
         trial = [*kept, rank]
         placed = _placed(trial, query, config, way)
         total = sum(joined[r] for r in placed[:-1]) + size[placed[-1]]
-        slack = 0 if sure else JOIN_SLACK * (len(trial) - 1)
-        if slack and total - slack <= limit < total + slack:
-            total, slack = measure(placed), 0
-        if total - slack <= limit:
+        doubt = slack * (len(trial) - 1)
+        if doubt and total - doubt <= limit < total + doubt:
+            total, doubt = measure(placed), 0
+        if total - doubt <= limit:
             kept = trial
         else:
             over[rank] = total - limit

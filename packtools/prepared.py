@@ -22,6 +22,7 @@ from packtools.counters import (
     TokenCounter,
     additive,
     counter_for,
+    join_slack,
     separator_cost,
     starts_loosely,
 )
@@ -110,7 +111,7 @@ class PreparedRun:
         self._unsure: dict[str | None, kernels.Bools] = {}
         self._recounts: dict[tuple[str, str, tuple[int, ...]], int] = {}
         self._n_tokens = self._count(self._texts)
-        self._n_chars = np.array([len(t) for t in self._texts], dtype=np.int32)
+        self._n_chars = np.array([len(t) for t in self._texts], dtype=np.int64)
         self.cells = self._find_repeats()
         self.relevant = self._find_relevant()
         self.answer_at = self._find_answers()
@@ -140,7 +141,7 @@ class PreparedRun:
         count = self.counter.count
         for text in progress(known, f"count tokens ({self.counter.name})", len(known)):
             known[text] = count(text)
-        return np.array([known[t] for t in texts], dtype=np.int32)
+        return np.array([known[t] for t in texts], dtype=np.int64)
 
     def _find_repeats(self) -> plan.Candidates:
         """Find exact and near-duplicates among passages retrieved together."""
@@ -226,20 +227,22 @@ class PreparedRun:
             if separator is None:
                 self._sizes[key] = plan.Sizes(size, size)
             elif unit == "chars":
-                self._sizes[key] = plan.Sizes(size, self._spread(alone + np.int32(len(separator))))
+                self._sizes[key] = plan.Sizes(size, self._spread(alone + len(separator)))
             else:
                 extra = [
                     separator_cost(self.counter, text, separator, int(n))
                     for text, n in zip(self._texts, alone, strict=True)
                 ]
-                self._sizes[key] = plan.Sizes(size, self._spread(alone + np.array(extra, dtype=np.int32)))
+                self._sizes[key] = plan.Sizes(size, self._spread(alone + np.array(extra, dtype=np.int64)))
         return self._sizes[key]
 
     def _spread(self, values: kernels.Ints) -> kernels.Ints:
-        """Put a value of each passage into its cells; 0 elsewhere."""
+        """Put a value of each passage into its cells; 0 elsewhere. 32 bits, where sums stay within."""
         if not len(values):
             return np.zeros(self.passage.shape, dtype=np.int32)
-        return np.where(self.passage >= 0, values[self.passage], 0).astype(np.int32)
+        small = int(values.max()) * len(self.passage) < kernels.no_budget(np.int32)
+        values = values.astype(np.int32 if small else np.int64)
+        return np.where(self.passage >= 0, values[self.passage], values.dtype.type(0))
 
     def unsure(self, separator: str | None) -> kernels.Bools:
         """Mark the passages before which token counts may not add up across a separator.
@@ -280,8 +283,8 @@ class PreparedRun:
         for query in range(len(self.qids)) if any_end else np.flatnonzero(marked.any(axis=0)).tolist():
             ranks = way.filled(left.kept[:, query], query)
             measure = partial(self._measure, separator, config.unit, query)
-            sure = not marked[:, query].any()
-            out[query] = plan.fill(ranks, sizes, query, config, way, measure, sure=sure)
+            slack = join_slack(self.counter) if marked[:, query].any() else 0
+            out[query] = plan.fill(ranks, sizes, query, config, way, measure, slack=slack)
         return out
 
     def _measure(self, separator: str, unit: str, query: int, ranks: Sequence[int]) -> int:

@@ -283,7 +283,8 @@ _MINUS = "\u2212\u2013-"
 _NUMBERS = re.compile(
     rf"(?:(?<![\w.])[{_MINUS}])?(?:(?<!\d)\.)?\d+(?:[.,:/{_MINUS}]\d+)*(?:e[+{_MINUS}]?\d+)?(?:\s?[%‰°])?"
 )
-_WITH_DIGIT = re.compile(r"\S*\d\S*(?:\s[%‰°])?")  # finds the few words that may hold a number
+_DIGIT = re.compile(r"\d")
+_LOOSE_SIGN = re.compile(r"(?<=\d)\s(?=[%‰°])")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _TELLING = frozenset((_MONTHS + " " + _NUMBER_WORDS + " " + _NEGATIONS).split())
 _MARKS = "\u0300-\u036f\u064b-\u0652\u0900-\u0903\u093a-\u094f"
@@ -314,7 +315,8 @@ def differences(text: str) -> tuple[str, ...]:
     """
     folded = text.lower() if text.isascii() else unicodedata.normalize("NFC", text).lower()
     found = [w for w in _WORD.findall(folded) if w in _TELLING or w[-2:] in ("'t", "’t")]
-    for number in _NUMBERS.findall(" ".join(_WITH_DIGIT.findall(folded))):
+    words = _LOOSE_SIGN.sub("", folded).split()
+    for number in _NUMBERS.findall(" ".join(w for w in words if _DIGIT.search(w))):
         plain = _THOUSANDS.sub("", number) if "," in number else number
         found.append(plain if plain.isdecimal() and plain.isascii() else _plain_number(plain))
     found += _TELLING_SIGN.findall(folded)

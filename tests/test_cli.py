@@ -74,12 +74,18 @@ def test_explore_writes_a_notebook_for_a_run(capsys, tmp_path):
     import nbformat
 
     nbformat.validate(nbformat.reads(path.read_text("utf-8"), 4))
-    code, _, _ = run(capsys, "explore", str(tmp_path), "--notebook", str(path), "--no-start")
-    assert code == 0  # its own notebook may be written again
+    book["cells"].append({"cell_type": "markdown", "metadata": {}, "source": "my note"})
+    path.write_text(json.dumps(book), "utf-8")
+    code, lines, _ = run(capsys, "explore", str(tmp_path), "--notebook", str(path), "--no-start")
+    assert code == 0
+    assert lines == [f"opened as it is: {path}"]
+    assert "my note" in path.read_text("utf-8")  # the user's work is never overwritten
+    code, _, err = run(capsys, "explore", "--notebook", str(path), "--no-start")
+    assert code == 2  # the same file for another run
     path.write_text("{}")
     code, _, err = run(capsys, "explore", str(tmp_path), "--notebook", str(path), "--no-start")
     assert code == 2
-    assert "is not a notebook of this command" in err
+    assert "exists and does not load this run" in err
 
 
 @pytest.mark.parametrize(

@@ -250,3 +250,21 @@ def test_any_run_name_can_be_drawn_and_exported(name, tmp_path):
     run = pt.Run.from_frames(frame, {"a": "text"}, answers={"q": ["text"]}, name=name)
     panel = pt.Explorer(run, counter="chars", export_dir=tmp_path)
     assert len(panel.write_exports()) == 7
+
+
+def test_a_run_prepared_from_a_high_threshold_opens():
+    prepared = pt.prepare(pt.load_sample(), counter="chars", min_jaccard=0.9)
+    assert pt.Explorer(prepared).model.config.jaccard_threshold == 0.9
+
+
+@pytest.mark.parametrize(
+    ("here", "words"),
+    [
+        (997, "0.3 % fewer tokens"),
+        (1, "99.9 % fewer tokens"),
+        (995.9, "0.4 % fewer tokens"),
+        (1003, "0.3 % more tokens"),
+    ],
+)
+def test_small_savings_are_not_rounded_away(here, words):
+    assert cost_words(1000, here).startswith(words)

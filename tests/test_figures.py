@@ -139,3 +139,16 @@ def test_unknown_formats_and_widths_list_the_known_ones(view, tmp_path):
         export_figure(view.figure(), tmp_path / "x", settings={}, formats=("gif",))
     with pytest.raises(pt.SettingError, match="width 'wide' is unknown; known: 'page', 'column'"):
         TradeOffFigure(width="wide")
+
+
+@pytest.mark.parametrize("tokens", [[300], [310, 300], [3000, 2900, 3050], [3], [0], [10**9]])
+def test_the_cost_axis_always_has_numbers(tokens):
+    curve = pd.DataFrame(
+        {"n_tokens": [float(t) for t in [tokens[0], *tokens]], "answer_retention": 1.0,
+         "answer_retention_ci_low": 0.0, "answer_retention_ci_high": 0.0}
+    )  # fmt: skip
+    drawn = TradeOffFigure()
+    drawn.update(curve, {"n_tokens": tokens[0], "quality": 1.0, "ci_low": 0.0, "ci_high": 0.0}, "t", "s", "c")
+    left, right = drawn._axes.get_xlim()
+    assert sum(left <= t <= right for t in drawn._axes.get_xticks()) >= 2
+    assert drawn.png()

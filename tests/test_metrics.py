@@ -202,3 +202,19 @@ def test_separators_must_be_a_list():
         pt.SettingError, match=r"'separators' must be a list of strings; got '--'. Write \['--'\]"
     ):
         pt.prepare(pt.load_sample(), separators="--")
+
+
+def test_counts_beyond_32_bits_add_up():
+    class Huge:
+        name = "huge"
+
+        def count(self, text: str) -> int:
+            return 10**9
+
+    frame = pd.DataFrame([("q", f"d{r}", r) for r in range(12)], columns=["qid", "docid", "rank"])
+    prepared = pt.prepare(
+        pt.Run.from_frames(frame, {f"d{r}": f"t{r}" for r in range(12)}), counter=Huge(), separators=[]
+    )
+    packed = prepared.evaluate(pt.PackerConfig())
+    assert packed.per_query.loc["q", ["n_tokens", "n_chunks"]].tolist() == [12 * 10**9, 12]
+    assert prepared.evaluate(pt.PackerConfig(budget=5 * 10**9)).per_query.at["q", "n_chunks"] == 5

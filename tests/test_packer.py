@@ -433,3 +433,30 @@ def test_an_own_fill_can_be_put_into_the_table():
         assert [c.id for c in packed.chunks] == ["doc10", "doc3"]
     finally:
         del pt.FILLS["longer_first"]
+
+
+def test_a_registered_ordering_whose_end_moves_late_is_filled_on_its_own_terms():
+    pt.register_ordering("late", lambda items: list(items) if len(items) <= 8 else list(items)[::-1])
+    try:
+        assert pt.ORDERINGS["late"].ends_with == "any"
+    finally:
+        del pt.ORDERINGS["late"]
+    pt.register_ordering("later", lambda items: list(items) if len(items) <= 200 else list(items)[::-1])
+    try:
+        chunks = [chunk(str(i), 1, -i) for i in range(201)]
+        with pytest.raises(pt.PackerError, match="'later' must end 201 items as it ends up to 200"):
+            pack(chunks, order="later", budget=500)
+    finally:
+        del pt.ORDERINGS["later"]
+
+
+def test_a_counter_with_a_cost_for_each_text_fills_the_budget():
+    class Padded(Words):
+        name = "padded"
+
+        def count(self, text: str) -> int:
+            return 5 + len(text.split())
+
+    chunks = [pt.Chunk(str(i), f"a b c{i}", -i) for i in range(12)]
+    assert len(pack(chunks, Padded(), separator="\n", budget=41).chunks) == 12
+    assert len(pack(chunks, Padded(), separator="\n", budget=40).chunks) == 11

@@ -8,6 +8,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import packtools as pt
 
@@ -168,7 +170,7 @@ def test_strict_mode_raises_at_the_first_repair(files):
 
 def test_the_fast_and_the_careful_reader_agree(files, tmp_path):
     from packtools.runs import trec
-    from packtools.runs.model import LoadReport
+    from packtools.runs.report import LoadReport
 
     generator = np.random.default_rng(0)
     text = "".join(
@@ -271,7 +273,7 @@ def test_one_id_with_two_texts_keeps_the_first_and_says_so(tmp_path):
 
 
 def test_qrels_of_two_three_and_four_columns(tmp_path):
-    from packtools.runs.model import LoadReport
+    from packtools.runs.report import LoadReport
     from packtools.runs.trec import read_qrels
 
     for text in ("q1 0 d1 1\nq1 0 d2 0\n", "q1\td1\t1\nq1\td2\t0\n", "# note\nq1 d1 1\nq1 d2 0\n"):
@@ -595,6 +597,140 @@ def test_the_ledger_of_a_query_names_candidates_without_text(files):
     assert packed.decisions["decision"].tolist() == ["no_text", "kept", "kept"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "q1  Q0 2 0.664 t\n",  # the id is missing, two blanks stand there
+        "q1 Q0 d1 1 1 t\nq1  Q0 2 0.664 t\n",
+        "q1 Q0 d1 1 1 t x\nq1 Q0 d2 2 t\n",  # one field too many and one too few
+        "q1 Q0 d1 1.0 1 t\n",
+        "q1 Q0 d1 1e3 1 t\n",
+        "q1 Q0 d1 99999999999999999 1 t\n",
+    ],
+)
+def test_lines_of_wrong_fields_are_never_shifted(files, text):
+    with pytest.raises(pt.RunFormatError, match=r"x\.run:\d (has|rank)"):
+        files(text)
+
+
+FIELDS = [
+    st.sampled_from(["q1", "007", "1", "q\u00a02", ""]), st.sampled_from(["Q0", "0", ""]),
+    st.sampled_from(["d1", "08", "d\u3000x", ""]), st.sampled_from(["1", "2", "01", "1.0", "x", "1_0", ""]),
+    st.sampled_from(["1.5", "-3", "1e-5", "nan", "1e400", "True", "0x1", "1_5", ""]),
+    st.sampled_from(["t", "tag", ""]),
+]  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    lines=st.lists(st.tuples(*FIELDS), min_size=1, max_size=4),
+    separator=st.sampled_from([" ", "\t"]),
+    cut=st.integers(0, 6),
+)
+def test_the_fast_reader_reads_nothing_that_the_careful_one_would_not(
+    tmp_path_factory, lines, separator, cut
+):
+    from packtools.runs import trec
+    from packtools.runs.report import LoadReport
+
+    path = tmp_path_factory.mktemp("fuzz") / "x.run"
+    rows = [separator.join(f) for f in lines]
+    rows[-1] = separator.join(lines[-1][:cut]) if cut < 6 else rows[-1]
+    path.write_text("\n".join(rows) + "\n", "utf-8")
+    fast = trec._read_fast(path)
+    if fast is None:
+        return
+    slow = trec._read_slow(path, LoadReport())
+    for column in ("qid", "docid", "rank", "score"):
+        assert fast[column].astype(object).tolist() == slow[column].astype(object).tolist()
+
+
+def test_numeric_ids_keep_their_zeros_in_the_fast_reader(files):
+    run = files("007 Q0 01 1 2.5 t\n008 Q0 02 2 1.5 t\n", {"01": "a", "02": "b"})
+    assert rows(run) == [("007", "01", 1, 2.5), ("008", "02", 1, 1.5)]
+
+
+def test_a_long_file_is_numbered_the_same_over_its_parts(files, monkeypatch):
+    from packtools.runs import trec
+
+    text = "".join(f"q{i % 5} Q0 d{i % 3 + 1} {i} {100 - i} t\n" for i in range(50))
+    whole = rows(files(text))
+    monkeypatch.setattr(trec, "LINES", 7)
+    assert rows(files(text)) == whole
+
+
+@pytest.mark.parametrize(
+    "stray",
+    ["results.csv", "results.md", "docs.md", "corpus.README.md", "corpus_stats.csv", "corpus.jsonl~",
+     "corpus.jsonl.bak", "README.txt", "queries.yaml"],
+)  # fmt: skip
+def test_stray_files_in_a_folder_are_left_alone(tmp_path, stray):
+    folder = beir(tmp_path, [{"_id": "d1", "text": "a"}])
+    (folder / stray).write_text("The file has 6 columns each of them\n")
+    assert pt.load_run(folder).name.endswith("/bm25")
+
+
+@pytest.mark.parametrize("name", ["docs-bm25.run", "questions.bm25.run", "Z.RUN", "qrels-like.trec"])
+def test_a_run_by_its_ending_is_a_run_whatever_its_name(tmp_path, name):
+    folder = beir(tmp_path, [{"_id": "d1", "text": "a"}])
+    (folder / "bm25.run").rename(folder / name)
+    assert pt.load_run(folder).n_queries == 1
+
+
+def test_upper_case_names_are_opened_as_what_they_are(tmp_path):
+    folder = beir(tmp_path, [{"_id": "d1", "text": "a"}])
+    (folder / "CORPUS.JSONL.GZ").write_bytes(gzip.compress((folder / "corpus.jsonl").read_bytes()))
+    (folder / "corpus.jsonl").unlink()
+    (folder / "A.RUN.GZ").write_bytes(gzip.compress((folder / "bm25.run").read_bytes()))
+    (folder / "bm25.run").unlink()
+    assert pt.load_run(folder).chunks("q1")[0].text == "a"
+
+
+def test_two_runs_named_outright_are_an_error(tmp_path):
+    for name in ("a.run", "b.run"):
+        (tmp_path / name).write_text("q1 Q0 d1 1 2 t\n")
+    (tmp_path / "collection.tsv").write_text("d1\tx\n")
+    paths = [tmp_path / n for n in ("a.run", "b.run", "collection.tsv")]
+    with pytest.raises(pt.RunFormatError, match=r"2 files could be the run: a\.run, b\.run"):
+        pt.load_run(paths)
+    assert pt.load_run(paths, run="b").name.endswith("/b")
+    with pytest.raises(pt.RunFormatError, match="'run' must be None where the parts are named"):
+        pt.load_run({"run": paths[0], "collection": paths[2]}, run="b")
+    for odd in ([3], b"x"):
+        with pytest.raises(pt.RunFormatError, match="'paths' must be"):
+            pt.load_run(odd)
+
+
+def test_lone_surrogates_in_texts_are_replaced_and_reported(tmp_path):
+    line = '{"id": "q", "question": "cut \\ud83d", "answers": ["a"], "ctxs": [{"id": "d", "text": "a \\ude00 b"}]}'
+    (tmp_path / "x.jsonl").write_text(line + "\n")
+    run = pt.load_run(tmp_path / "x.jsonl")
+    assert run.queries["text"].tolist() == ["cut \ufffd"]
+    assert run.chunks("q")[0].text == "a \ufffd b"
+    assert any("lone surrogate" in n for n in notes(run, "repaired"))
+    pt.ExplorerModel(run, counter="chars").view().export(tmp_path / "out")
+
+
+def test_ties_are_broken_as_asked_in_every_format(tmp_path):
+    ctxs = [{"id": i, "text": i, "score": 1} for i in "abc"]
+    path = dpr(tmp_path, {"id": "q", "question": "who?", "ctxs": ctxs})
+    assert [c.id for c in pt.load_run(path).chunks("q")] == ["a", "b", "c"]
+    assert [c.id for c in pt.load_run(path, ties="trec_eval").chunks("q")] == ["c", "b", "a"]
+    with pytest.raises(pt.RunFormatError, match="ties 'foo' is unknown; known: 'rank', 'trec_eval'"):
+        pt.Run.from_frames(frame(), {"a": "x"}, ties="foo")
+
+
+def test_frames_with_numbers_for_ids_join():
+    passages = pd.DataFrame({"title": ["", ""], "text": ["seven", "eight"]}, index=[7, 8])
+    run = pt.Run.from_frames(frame(qid=[1, 1], docid=[7, 8]), passages, answers={"1": None})
+    assert [c.text for c in run.chunks("1")] == ["seven", "eight"]
+    assert run.answers["1"] == ()
+    mixed = frame(qid=pd.Categorical([1, "1"]))
+    assert pt.Run.from_frames(mixed, {"a": "x", "b": "y"}).n_queries == 1
+    with pytest.raises(pt.RunFormatError, match="a table with a column 'text'"):
+        pt.Run.from_frames(frame(), passages[["title"]])
+
+
 # --- real files ---------------------------------------------------------------------------------
 
 
@@ -628,7 +764,7 @@ def test_multidocument_questions_keep_the_place_of_their_gold_passage(real, gold
     "name", ["results.test", "results.trunc", "results-302.test", "results.comment.test.gz"]
 )
 def test_trec_eval_runs_read(real, name):
-    from packtools.runs.model import LoadReport
+    from packtools.runs.report import LoadReport
     from packtools.runs.trec import read_run
 
     report = LoadReport()

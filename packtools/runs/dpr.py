@@ -14,7 +14,8 @@ import pandas as pd
 from packtools.errors import RunFormatError
 from packtools.progress import progress
 from packtools.runs.files import id_of, json_records, text_of
-from packtools.runs.model import LoadReport, Run
+from packtools.runs.model import Run
+from packtools.runs.report import LoadReport
 from packtools.runs.tables import DOC_KEYS, QUERY_KEYS, answer_list
 
 ID_DIGITS = 12
@@ -139,6 +140,7 @@ def read_dpr(
     name: str,
     qrels: pd.DataFrame | None,
     answers: dict[str, tuple[str, ...]] | None,
+    ties: str = "rank",
 ) -> Run:
     """Read a DPR file whole.
 
@@ -162,6 +164,7 @@ def read_dpr(
         pd.DataFrame(reader.rows),
         passages,
         queries=reader.queries,
+        ties=ties,
         name=name,
         report=report,
         qrels=own if qrels is None and reader.judged else qrels,

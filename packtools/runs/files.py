@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from packtools.errors import RunFileMissing, RunFormatError, missing_extra, shown
-from packtools.runs.model import LoadReport
+from packtools.runs.report import LoadReport
 
 DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
 BOM = b"\xef\xbb\xbf"
 MIB = 1 << 20
+ID_KEYS = ("_id", "id", "docid", "doc_id", "pid", "passage_id", "qid", "query_id")
 
 
 def existing(path: Path) -> Path:
@@ -35,9 +36,10 @@ def open_bytes(path: Path) -> IO[bytes]:
     """Open a file for reading, unpacked if its name ends in .gz or .zst."""
     if existing(path).is_dir():
         raise RunFormatError(f"load_run: {shown(str(path))} is a folder where a file is wanted.")
-    if path.suffix == ".gz":
+    packed = path.suffix.lower()
+    if packed == ".gz":
         return gzip.open(path, "rb")  # type: ignore[return-value]
-    if path.suffix == ".zst":
+    if packed == ".zst":
         return io.BufferedReader(_Zstandard(path), MIB)
     return path.open("rb")
 
@@ -124,10 +126,24 @@ def json_records(path: Path, report: LoadReport) -> Iterator[tuple[int, dict[str
         except (ValueError, RecursionError) as error:
             report.bad(path.name, number, f"is JSON that can't be read ({error})", line)
             continue
+        if "\\ud" in line.lower():
+            record = _mended(record, path, number, report)
         if not isinstance(record, dict):
             report.bad(path.name, number, "is JSON but not an object", line)
             continue
         yield number, record
+
+
+def _mended(value: Any, path: Path, number: int, report: LoadReport) -> Any:
+    """Replace lone surrogates, which no file can hold, in texts; ids are left to `id_of`."""
+    if isinstance(value, str) and not is_text(value):
+        report.repaired(path.name, "lone surrogate replaced by U+FFFD", number)
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_mended(v, path, number, report) for v in value]
+    if isinstance(value, dict):
+        return {k: v if k in ID_KEYS else _mended(v, path, number, report) for k, v in value.items()}
+    return value
 
 
 def first_line(path: Path) -> str:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from packtools.errors import RunFileMissing, RunFormatError, fail, shown, unknown
 from packtools.runs import dpr, tables, trec
 from packtools.runs.files import existing, first_line
-from packtools.runs.model import TIES, LoadReport, Run
+from packtools.runs.model import TIES, Run
+from packtools.runs.report import LoadReport
 
 ROLES = ("run", "collection", "queries", "qrels", "answers", "dpr")
 _FORMAT_ROLE = {"trec": "run", "beir": "collection", "dpr": "dpr"}
 _PACKED = (".gz", ".zst")
 _COLLECTION = ("corpus", "collection", "passages", "docs", "documents")
 _QUERIES = ("queries", "topics", "questions")
+_NO_DATA = (
+    ".md", ".csv", ".parquet", ".py", ".ipynb", ".html", ".pdf", ".png", ".svg", ".yaml", ".yml", ".toml",
+    ".log",    ".bak", ".tmp", ".orig",
+)  # fmt: skip
 _SUBFOLDERS = ("runs", "qrels", "beir")
 _SPLITS = ("test", "dev", "train")
 
@@ -84,7 +90,7 @@ def load_run(
     answers = tables.read_answers(parts["answers"], report) if "answers" in parts else None
     if "dpr" in parts:
         _check_alone(parts)
-        return dpr.read_dpr(parts["dpr"], report, _run_name(parts["dpr"]), qrels, answers)
+        return dpr.read_dpr(parts["dpr"], report, _run_name(parts["dpr"]), qrels, answers, ties)
     if "run" not in parts:
         raise RunFormatError(
             f"load_run: {shown(str(paths))} holds no run, only {', '.join(parts) or 'nothing known'}. "
@@ -131,7 +137,7 @@ def load_sample(run: str | None = None) -> Run:
 
 
 def _find_parts(paths: Paths, format: str | None, run: str | None, report: LoadReport) -> dict[str, Path]:
-    if not isinstance(paths, str | Path | Mapping | Sequence):
+    if not isinstance(paths, str | Path | Mapping | Sequence) or isinstance(paths, bytes):
         fail(
             RunFormatError, "load_run", "paths", "a path, a list of paths or a mapping of part to path", paths
         )
@@ -139,17 +145,43 @@ def _find_parts(paths: Paths, format: str | None, run: str | None, report: LoadR
         for role in paths:
             if role not in ROLES:
                 unknown(RunFormatError, "load_run", "part", role, ROLES)
-        return {role: existing(Path(path)) for role, path in paths.items()}
+        if run is not None:
+            fail(
+                RunFormatError,
+                "load_run",
+                "run",
+                "None where the parts are named",
+                run,
+                "Name the run's path.",
+            )
+        return {role: existing(_path(path)) for role, path in paths.items()}
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
     named: dict[str, list[Path]] = {}
     found: dict[str, list[Path]] = {}
-    for path in (existing(Path(p)) for p in listed):
+    for path in (existing(_path(p)) for p in listed):
         if path.is_dir():
             _search(path, found)
         else:
             role = _FORMAT_ROLE.get(format or "") or str(_role(path, outright=True))
             named.setdefault(role, []).append(path)
+    for role in ("run", "dpr"):
+        if len(named.get(role, ())) > 1 and run is None:
+            _twice(role, named[role])
     return {role: _one(role, files, run, report) for role, files in {**found, **named}.items()}
+
+
+def _path(given: object) -> Path:
+    if not isinstance(given, str | Path):
+        fail(RunFormatError, "load_run", "paths", "made of paths", given)
+    return Path(given)
+
+
+def _twice(role: str, files: list[Path]) -> NoReturn:
+    listed = ", ".join(str(f.name) for f in files)
+    raise RunFormatError(
+        f"load_run: {len(files)} files could be the {role}: {listed}. "
+        "Name the one to use as a path of its own."
+    )
 
 
 def _check_alone(parts: dict[str, Path]) -> None:
@@ -178,7 +210,16 @@ def _search(folder: Path, found: dict[str, list[Path]]) -> None:
 
 def _stem(path: Path) -> str:
     name = path.name
-    while Path(name).suffix in (*_PACKED, ".tsv", ".txt", ".jsonl", ".json", ".ndjson", ".run", ".trec"):
+    while Path(name).suffix.lower() in (
+        *_PACKED,
+        ".tsv",
+        ".txt",
+        ".jsonl",
+        ".json",
+        ".ndjson",
+        ".run",
+        ".trec",
+    ):
         name = Path(name).stem
     return name
 
@@ -189,6 +230,10 @@ def _role(path: Path, outright: bool) -> str | None:
     plain = path.name.lower()
     for packed in _PACKED:
         plain = plain.removesuffix(packed)
+    if not outright and (plain.endswith("~") or Path(plain).suffix in _NO_DATA):
+        return None
+    if plain.endswith((".run", ".trec")):
+        return "run"
     if stem.startswith("qrels") or path.parent.name == "qrels":
         return "qrels"
     if stem.startswith(_COLLECTION):
@@ -197,12 +242,10 @@ def _role(path: Path, outright: bool) -> str | None:
         return "queries"
     if stem.startswith("answers"):
         return "answers"
-    if plain.endswith((".run", ".trec")) or stem.startswith(("run.", "results.")):
+    if stem.startswith(("run.", "results.")):
         return "run"
     if tables.is_jsonl(path):
         return _json_role(path, outright)
-    if plain.endswith((".md", ".py", ".csv", ".parquet")) and not outright:
-        return None
     looked_at = outright or path.parent.name == "runs" or plain.endswith((".txt", ".tsv"))
     line = first_line(path) if looked_at else ""
     if _is_run_line(line, path.parent.name == "runs"):
@@ -219,7 +262,7 @@ def _is_run_line(line: str, among_runs: bool) -> bool:
     """Whether a line is qid Q0 docid rank score tag, or, in a folder of runs, qid docid rank."""
     fields = [f.strip() for f in (line.split("\t") if line.count("\t") in (2, 5) else line.split())]
     if len(fields) >= 6:
-        return fields[3].isdecimal()
+        return fields[3].isdecimal() and trec.is_number(fields[4])
     return among_runs and len(fields) == 3 and fields[2].isdecimal()
 
 
@@ -255,11 +298,7 @@ def _one(role: str, files: list[Path], run: str | None, report: LoadReport) -> P
                 if _stem(path) == split:
                     return path
     if len(files) > 1:
-        listed = ", ".join(str(f.name) for f in files)
-        raise RunFormatError(
-            f"load_run: {len(files)} files could be the {role}: {listed}. "
-            "Name the one to use as a path of its own."
-        )
+        _twice(role, files)
     return files[0]
 
 

@@ -10,98 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from packtools.errors import RunFormatError, SettingError, fail, shown, unknown
+from packtools.errors import RunFormatError, SettingError, fail, unknown
+from packtools.runs.report import LoadReport
 from packtools.schema import CANDIDATE_COLUMNS, QREL_COLUMNS, Chunk
 
 SAMPLE_IDS = 5
 TIES = ("rank", "trec_eval")
-
-
-@dataclass
-class Note:
-    """Count one kind of event in one file, with the first place it happened."""
-
-    kind: str
-    file: str
-    what: str
-    first_line: int | None = None
-    n: int = 0
-
-    def __str__(self) -> str:
-        if self.kind in ("read", "joined"):
-            return f"{self.file}: {self.what}" if self.file else self.what
-        place = "" if self.first_line is None else f", first at {self.file}:{self.first_line}"
-        return f"{self.file}: {self.what} ({self.n:,}{place})"
-
-
-@dataclass
-class LoadReport:
-    """Say what was read, repaired and skipped, and where.
-
-    Parameters
-    ----------
-    strict : bool, default False
-        Raise at the first repair instead of noting it.
-    bad_lines : {"raise", "skip"}, default "raise"
-        What to do with a line that can't be read.
-    """
-
-    strict: bool = False
-    bad_lines: str = "raise"
-    notes: list[Note] = field(default_factory=list)
-
-    def read(self, file: str, what: str) -> None:
-        """Note what a file held."""
-        self.notes.append(Note("read", file, what))
-
-    def joined(self, what: str) -> None:
-        """Note how the files fit together."""
-        self.notes.append(Note("joined", "", what))
-
-    def repaired(self, file: str, what: str, line: int | None = None, n: int = 1) -> None:
-        """Note something that was mended; an error in strict mode."""
-        if self.strict:
-            place = file if line is None else f"{file}:{line}"
-            raise RunFormatError(
-                f"load_run: {place}: {what}. strict=True allows no repair; use strict=False."
-            )
-        self._count("repaired", file, what, line, n)
-
-    def ignored(self, file: str, what: str, line: int | None = None, n: int = 1) -> None:
-        """Note something that carries no data, such as a blank line."""
-        self._count("ignored", file, what, line, n)
-
-    def bad(self, file: str, line: int, why: str, text: str) -> None:
-        """Raise for a line that can't be read, or count it if the caller asked to skip."""
-        if self.bad_lines == "raise":
-            hint = "Mend the line, or load with bad_lines='skip' to leave it out."
-            raise RunFormatError(f"load_run: {file}:{line} {why}; the line is {shown(text)}. {hint}")
-        self._count("skipped", file, "line that can't be read: " + why, line, 1)
-
-    def _count(self, kind: str, file: str, what: str, line: int | None, n: int) -> None:
-        for note in self.notes:
-            if (note.kind, note.file, note.what) == (kind, file, what):
-                note.n += n
-                return
-        self.notes.append(Note(kind, file, what, line, n))
-
-    def of(self, kind: str) -> list[Note]:
-        """Give the notes of one kind: read, joined, repaired, ignored or skipped."""
-        return [note for note in self.notes if note.kind == kind]
-
-    def to_dict(self) -> list[dict[str, Any]]:
-        """Give the notes as plain values."""
-        return [vars(note).copy() for note in self.notes]
-
-    def __str__(self) -> str:
-        return "\n".join(f"{note.kind}: {note}" for note in self.notes)
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{n.kind}</td><td style='text-align:left'>{html.escape(str(n))}</td></tr>"
-            for n in self.notes
-        )
-        return f"<table><tbody>{rows}</tbody></table>"
 
 
 @dataclass(frozen=True)
@@ -186,7 +100,7 @@ class Run:
         )
         told = None
         if answers is not None:
-            given = {str(q): (a,) if isinstance(a, str) else tuple(map(str, a)) for q, a in answers.items()}
+            given = {str(q): _answer_tuple(a) for q, a in answers.items()}
             values = [given.get(q, ()) for q in qids]
             told = pd.Series(values, index=_index(qids, "qid"), name="answers", dtype=object)
             report.joined(f"answers for {sum(map(bool, values)):,} of {len(qids):,} queries")
@@ -250,6 +164,17 @@ class Run:
         return f"<p>{html.escape(repr(self))}</p>{self.report._repr_html_()}"
 
 
+def _answer_tuple(given: object) -> tuple[str, ...]:
+    """Take a list of answers, one answer, or None for none."""
+    if given is None:
+        return ()
+    if isinstance(given, str):
+        return (given,)
+    if not isinstance(given, Iterable):
+        fail(RunFormatError, "Run.from_frames", "answers", "a list of texts for each query", given)
+    return tuple(map(str, given))
+
+
 def _yes(value: object) -> str:
     return "no" if value is None else "yes"
 
@@ -261,7 +186,13 @@ def _index(values: Iterable[str], name: str) -> pd.Index[Any]:
 
 def _passage_frame(passages: Mapping[str, str] | pd.DataFrame) -> pd.DataFrame:
     if isinstance(passages, pd.DataFrame):
+        for column in ("title", "text"):
+            if column not in passages:
+                rule = f"a table with a column {column!r}"
+                fail(RunFormatError, "Run.from_frames", "passages", rule, list(passages.columns))
         frame = passages
+        if not all(isinstance(docid, str) for docid in frame.index):
+            frame = frame.set_axis(_index(map(str, frame.index), "docid"))
     else:
         frame = pd.DataFrame({"title": "", "text": list(passages.values())}, dtype=object)
         frame.index = _index(map(str, passages), "docid")
@@ -279,6 +210,8 @@ def _ordered(
     candidates: pd.DataFrame, queries: Mapping[str, str] | None, report: LoadReport, name: str, ties: str
 ) -> pd.DataFrame:
     """Sort by query and rank rule, keep the best of repeats, and number ranks 1, 2, …"""
+    if ties not in TIES:
+        unknown(RunFormatError, "Run.from_frames", "ties", ties, TIES)
     rank, score = _checked(candidates)
     qid, docid = (_categorical(candidates[c], c) for c in ("qid", "docid"))
     present = set(qid.categories)
@@ -331,14 +264,17 @@ def _checked(candidates: pd.DataFrame) -> tuple[np.ndarray[Any, Any], np.ndarray
     rank = out[0]
     if not np.isfinite(rank).all():
         fail(RunFormatError, "Run.from_frames", "rank", "a whole number in every row", "a missing value")
-    return rank, out[1] if len(out) > 1 else 1.0 / np.maximum(rank, 1.0)
+    score = out[1] if len(out) > 1 else 1.0 / np.maximum(rank, 1.0)
+    return rank, np.where(np.isfinite(score), score, np.nan)
 
 
 def _categorical(values: pd.Series[Any], name: str) -> pd.Categorical:
     """Number ids; the categories are plain Python strings, whatever string type pandas prefers."""
     if values.isna().any():
         fail(RunFormatError, "Run.from_frames", name, "an id in every row", "a missing value")
-    if isinstance(values.dtype, pd.CategoricalDtype):
+    if isinstance(values.dtype, pd.CategoricalDtype) and all(
+        isinstance(c, str) for c in values.cat.categories
+    ):
         used = values.cat.remove_unused_categories().cat
         return pd.Categorical.from_codes(used.codes, _index(map(str, used.categories), "id"))
     codes, found = pd.factorize(np.array([str(v) for v in values], dtype=object))

@@ -10,7 +10,8 @@ import pandas as pd
 
 from packtools.progress import progress
 from packtools.runs.files import id_of, json_records, text_lines, text_of
-from packtools.runs.model import SAMPLE_IDS, LoadReport
+from packtools.runs.model import SAMPLE_IDS
+from packtools.runs.report import LoadReport
 
 DOC_KEYS = ("_id", "id", "docid", "doc_id", "pid", "passage_id")
 QUERY_KEYS = ("_id", "id", "qid", "query_id")
@@ -21,7 +22,7 @@ ANSWER_KEYS = ("answers", "golden_answers", "references", "answer")
 
 def is_jsonl(path: Path) -> bool:
     """Whether a name says JSON lines."""
-    return any(s in (".jsonl", ".json", ".ndjson") for s in path.suffixes)
+    return any(s.lower() in (".jsonl", ".json", ".ndjson") for s in path.suffixes)
 
 
 def read_collection(path: Path, wanted: Container[str], report: LoadReport) -> pd.DataFrame:

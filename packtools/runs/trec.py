@@ -6,20 +6,23 @@ import csv
 import io
 import math
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from packtools.errors import RunFormatError
 from packtools.progress import progress
 from packtools.runs.files import DAMAGED, open_bytes, text_lines
-from packtools.runs.model import LoadReport
+from packtools.runs.report import LoadReport
 
 RUN_FIELDS = "qid Q0 docid rank score tag"
 RUN_COLUMNS = ["qid", "q0", "docid", "rank", "score", "tag"]
-_TYPES: Any = {**dict.fromkeys(("qid", "docid", "tag"), "category"), "rank": np.int64, "score": np.float64}
+LINES = 1 << 17
+"""Run lines parsed at a time; bounds the memory of a load."""
 _WHOLE = re.compile(r"[+-]?[0-9]{1,15}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:nan|inf|infinity)", re.I)
 # Bytes that send a file to the careful reader; pandas takes words for truth values as numbers.
@@ -53,30 +56,69 @@ def _read_fast(path: Path) -> pd.DataFrame | None:
             data = stream.read()
     except DAMAGED:
         return None
-    n_lines = data.count(b"\n") + (not data.endswith(b"\n") and len(data) > 0)
-    tabs, spaces = data.count(b"\t"), data.count(b" ")
-    plain = (tabs, spaces) in ((5 * n_lines, 0), (0, 5 * n_lines))
-    if not n_lines or not plain or any(mark in data for mark in _ODD):
+    separator = b"\t" if b"\t" in data else b" "
+    if any(mark in data for mark in _ODD) or not _six_fields(data, separator):
         return None
+    if separator == b"\t" and b" " in data:
+        return None
+    known: dict[str, dict[str, int]] = {"qid": {}, "docid": {}, "rank": {}}
+    parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in (*known, "score")}
     try:
-        table = pd.read_csv(
-            io.BytesIO(data),
-            sep="\t" if tabs else " ",
-            header=None,
-            names=RUN_COLUMNS,
-            usecols=["qid", "docid", "rank", "score", "tag"],
-            dtype=_TYPES,
-            quoting=csv.QUOTE_NONE,
-            na_filter=False,
-            skip_blank_lines=False,
-            encoding="utf-8",
-        )
+        for chunk in _chunks(data, separator.decode()):
+            for name, numbers in known.items():
+                parts[name].append(_numbered(chunk[name], numbers))
+            parts["score"].append(chunk["score"].to_numpy())
     except (ValueError, OverflowError, pd.errors.ParserError):  # the careful reader says where
         return None
-    ids = [*table["qid"].cat.categories, *table["docid"].cat.categories, *table["tag"].cat.categories]
-    sound = len(table) == n_lines and all(isinstance(i, str) and i for i in ids)
-    sound = sound and bool(np.isfinite(table["score"].to_numpy()).all())
-    return table.drop(columns="tag") if sound else None
+    columns = {name: np.concatenate(values) for name, values in parts.items()}
+    if not all(_WHOLE.fullmatch(rank) for rank in known["rank"]) or not np.isfinite(columns["score"]).all():
+        return None
+    columns["rank"] = np.array([int(rank) for rank in known["rank"]], dtype=np.int64)[columns["rank"]]
+    ids: dict[str, Any] = {
+        name: pd.Categorical.from_codes(columns[name], pd.Index(list(known[name]), dtype=object))
+        for name in ("qid", "docid")
+    }
+    return pd.DataFrame({**columns, **ids})
+
+
+def _chunks(data: bytes, separator: str) -> Iterator[pd.DataFrame]:
+    """Parse the file some lines at a time, ids as text (as categories pandas takes them for numbers)."""
+    types: Any = {"qid": str, "docid": str, "rank": str, "score": np.float64}
+    with pd.read_csv(
+        io.BytesIO(data),
+        sep=separator,
+        header=None,
+        names=RUN_COLUMNS,
+        usecols=list(types),
+        dtype=types,
+        quoting=csv.QUOTE_NONE,
+        na_filter=False,
+        skip_blank_lines=False,
+        encoding="utf-8",
+        chunksize=LINES,
+    ) as reader:
+        yield from reader
+
+
+def _numbered(values: pd.Series[Any], numbers: dict[str, int]) -> npt.NDArray[np.int32]:
+    """Number texts in order of first appearance, over all chunks."""
+    codes, found = pd.factorize(values.to_numpy(dtype=object))
+    return np.array([numbers.setdefault(v, len(numbers)) for v in found], dtype=np.int32)[codes]
+
+
+def _six_fields(data: bytes, separator: bytes) -> bool:
+    """Whether every line has exactly six fields, none of them empty."""
+    if not data:
+        return False
+    raw = np.frombuffer(data if data.endswith(b"\n") else data + b"\n", dtype=np.uint8)
+    ends = np.flatnonzero(raw == ord("\n"))
+    at = np.flatnonzero(raw == ord(separator))
+    if len(at) != 5 * len(ends):
+        return False
+    fields = at.reshape(-1, 5)
+    starts = np.concatenate([[-1], ends[:-1]])
+    inside = (fields[:, 0] > starts + 1).all() and (fields[:, 4] < ends - 1).all()
+    return bool(inside and (fields[:, 1:] > fields[:, :-1] + 1).all())
 
 
 def _read_slow(path: Path, report: LoadReport) -> pd.DataFrame:
@@ -176,6 +218,11 @@ def read_qrels(path: Path, report: LoadReport) -> pd.DataFrame:
             "label": np.array(list(best.values()), dtype=np.int32),
         }
     )
+
+
+def is_number(text: str) -> bool:
+    """Whether a field is written as a number; Python's underscores are none."""
+    return _NUMBER.fullmatch(text) is not None
 
 
 def _is_whole(text: str) -> bool:
