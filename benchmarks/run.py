@@ -227,12 +227,15 @@ def budgets_row(prepared: PreparedRun, separator: str | None, repeat: int) -> Ro
     """Fit 20 budgets at once; without a separator both must keep the same."""
     config = PackerConfig(budget=1000, separator=separator, jaccard_threshold=THRESHOLD)
     left, sizes = prepared.survivors(config), prepared.sizes("tokens", separator)
+    way = prepared.course(config)
     lists = rivals.size_lists(left, sizes)
     if separator is None:
-        keep, _ = plan.fit(left, sizes, config, BUDGETS)
+        keep, _ = plan.fit(left, sizes, config, BUDGETS, way)
         rivals.check_same_kept(left, keep, rivals.plain_fits(lists, BUDGETS))
     pairs = alternate(
-        lambda _: plan.fit(left, sizes, config, BUDGETS), lambda _: rivals.plain_fits(lists, BUDGETS), repeat
+        lambda _: plan.fit(left, sizes, config, BUDGETS, way),
+        lambda _: rivals.plain_fits(lists, BUDGETS),
+        repeat,
     )
     how = "no separator" if separator is None else "separator charged"
     return Row(f"fit {len(BUDGETS)} budgets, {how}", "plain Python loop, 20 times", pairs, 20, faster=True)
