@@ -199,12 +199,13 @@ def _postings(found: Shingles, floor: float) -> tuple[Longs, Longs]:
     """Post the rarest shingles of each text, sorted by shingle; singletons make no pair."""
     size = found.size
     prefix = size - np.ceil(floor * size - 1e-9).astype(np.int64) + 1
-    owner = np.repeat(np.arange(len(size)), size)
-    place = np.arange(len(found.ids)) - found.start[owner]
-    posted = (place < prefix[owner]) & (found.n_texts_with[found.ids] > 1)
-    ids, owner = found.ids[posted], owner[posted]
+    posted = found.n_occurs[found.ids] > 1
+    owner = np.repeat(np.arange(len(size), dtype=np.int32), size)[posted]
+    place = np.flatnonzero(posted) - found.start[owner]
+    first = place < prefix[owner]
+    ids, owner = found.ids[posted][first], owner[first]
     order = np.argsort(ids, kind="stable")
-    return ids[order], owner[order]
+    return ids[order].astype(np.int64), owner[order].astype(np.int64)
 
 
 def _pairs_in_groups(group: Longs, member: Longs, base: int) -> Longs:
@@ -264,7 +265,7 @@ def _verified(found: Shingles, first: Longs, second: Longs, floor: float) -> Pai
     large = first + second - small
     may = size[small] >= math.floor(1e9 * floor) / 1e9 * size[large] - 1e-6
     first, second, small, large = first[may], second[may], small[may], large[may]
-    n_ids = max(len(found.n_texts_with), 1)
+    n_ids = max(len(found.n_occurs), 1)
     every = np.repeat(np.arange(len(size)), size) * n_ids + found.ids
     shared = np.zeros(len(small), dtype=np.int64)
     ends = np.cumsum(size[small])

@@ -245,7 +245,10 @@ def _cells(chunks: list[Chunk], config: PackerConfig) -> plan.Candidates:
             np.zeros(len(differs)), pairs.first, pairs.second, pairs.jaccard, differs
         )
     score = np.array([_score(c) for c in chunks], dtype=np.float64).reshape(n, 1)
-    document = document_order([c.id for c in chunks]).reshape(n, 1)
+
+    def document() -> kernels.Longs:
+        return document_order([c.id for c in chunks]).reshape(n, 1)
+
     return plan.Candidates(there, empty, plain, guarded, near, score, document)
 
 

@@ -39,8 +39,8 @@ class Candidates:
     pairs : NearPairs
     score : ndarray of float64
         Relevance, falling with the rank; NaN is padding.
-    document : ndarray of int64
-        Place of the cell's id in natural order.
+    document : callable
+        Gives, when it is asked for, the place of each cell's id in natural order.
     """
 
     there: Bools
@@ -49,7 +49,7 @@ class Candidates:
     guarded: Ints
     pairs: NearPairs
     score: Floats
-    document: kernels.Longs
+    document: Callable[[], kernels.Longs]
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def course(cells: Candidates, sizes: Sizes, config: PackerConfig) -> Course:
         wish = np.where(cells.there, fill(cells.score, sizes.size), -np.inf)
         step = np.argsort(-wish, axis=0, kind="stable")
     if by == "document":
-        return Course(step, cells.document)
+        return Course(step, cells.document())
     if by == "fill" and step is not None:
         return Course(step, np.argsort(step, axis=0, kind="stable"))
     return Course(step, None)

@@ -154,7 +154,10 @@ class PreparedRun:
         plain = self._first_equal(by_text, some)
         guarded = plain if np.array_equal(by_text, by_both) else self._first_equal(by_both, some)
         pairs = self._find_pairs(there, found.shingles)
-        document = np.where(there, document_order(self.docids)[self.passage] if texts else 0, -1)
+
+        def document() -> kernels.Longs:
+            return np.where(there, document_order(self.docids)[self.passage], -1)
+
         return plan.Candidates(there, empty, plain, guarded, pairs, self._scores(there), document)
 
     def _scores(self, there: kernels.Bools) -> kernels.Floats:

@@ -13,6 +13,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -123,15 +124,15 @@ class Shingles:
     ----------
     start : ndarray of int64, shape (n_texts + 1,)
         ``ids[start[i]:start[i + 1]]`` are those of text i.
-    ids : ndarray of int64
-        Shingle numbers, ascending; a lower number is a shingle that fewer texts have.
-    n_texts_with : ndarray of int64, shape (n_shingles,)
-        In how many texts each shingle occurs; ascending.
+    ids : ndarray of int32
+        Shingle numbers, ascending; a lower number is a rarer shingle.
+    n_occurs : ndarray of int32, shape (n_shingles,)
+        How often each shingle occurs, repeats within a text included; ascending.
     """
 
     start: npt.NDArray[np.int64]
-    ids: npt.NDArray[np.int64]
-    n_texts_with: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.int32]
+    n_occurs: npt.NDArray[np.int32]
 
     @property
     def size(self) -> npt.NDArray[np.int64]:
@@ -188,8 +189,8 @@ def compare(texts: Sequence[str]) -> Compared:
         hashed.append(found)
         owner.append((of + begin).astype(np.int32))
     if not hashed:
-        empty = np.zeros(0, np.int64)
-        return Compared(keys, Shingles(np.zeros(1, np.int64), empty, empty))
+        none = np.zeros(0, np.int32)
+        return Compared(keys, Shingles(np.zeros(1, np.int64), none, none))
     del numbers
     return Compared(keys, _rarest_first(hashed, owner, len(texts)))
 
@@ -219,44 +220,45 @@ def _hash_shingles(
 def _rarest_first(
     hashes: list[npt.NDArray[np.uint64]], owners: list[npt.NDArray[np.int32]], n_texts: int
 ) -> Shingles:
-    """Number the shingles by how few texts have them, and sort each text's by that number.
+    """Number the shingles by how seldom they occur, and sort each text's by that number.
 
     The lists are emptied: the largest arrays of `prepare` live here, each no longer than needed.
     """
     number, n = _numbered(hashes)
     owner = np.concatenate(owners)
     owners.clear()
-    number += owner.astype(np.int64) * n
-    number.sort()
-    once = np.ones(len(number), dtype=bool)  # a shingle that a text repeats counts once
-    np.not_equal(number[1:], number[:-1], out=once[1:])
-    number = number[once]
-    del once
-    owner = (number // n).astype(np.int32)
-    number -= owner.astype(np.int64) * n
-    n_texts_with = np.bincount(number, minlength=n if len(number) else 0)
-    by_rarity = np.argsort(n_texts_with, kind="stable")
+    n_occurs = np.bincount(number, minlength=n if len(number) else 0).astype(np.int32)
+    by_rarity = np.argsort(n_occurs, kind="stable").astype(np.int32)
     rank = np.empty(len(by_rarity), dtype=np.int32)
     rank[by_rarity] = np.arange(len(by_rarity), dtype=np.int32)
-    ids = rank[number].astype(np.int64)
-    del number, rank
-    ids += owner.astype(np.int64) * n
-    ids.sort()
-    ids -= owner.astype(np.int64) * n
-    start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n_texts))])
-    return Shingles(start.astype(np.int64), ids, n_texts_with[by_rarity].astype(np.int64))
+    n_occurs = n_occurs[by_rarity]
+    del by_rarity
+    number = rank[number]
+    del rank
+    size = np.zeros(n_texts, dtype=np.int64)
+    ids = [np.zeros(0, dtype=np.int32)]
+    edges = np.searchsorted(owner, np.arange(0, n_texts + BLOCK, BLOCK))
+    for begin, (start, end) in zip(range(0, n_texts, BLOCK), pairwise(edges), strict=True):
+        key = (owner[start:end] - begin).astype(np.int64) * n + number[start:end]
+        key.sort()
+        once = np.ones(len(key), dtype=bool)  # a shingle that a text repeats counts once
+        np.not_equal(key[1:], key[:-1], out=once[1:])
+        key = key[once]
+        ids.append((key % n).astype(np.int32))
+        size[begin : begin + BLOCK] = np.bincount(key // n, minlength=min(BLOCK, n_texts - begin))
+    return Shingles(np.concatenate([[0], np.cumsum(size)]), np.concatenate(ids), n_occurs)
 
 
-def _numbered(hashes: list[npt.NDArray[np.uint64]]) -> tuple[npt.NDArray[np.int64], int]:
+def _numbered(hashes: list[npt.NDArray[np.uint64]]) -> tuple[npt.NDArray[np.int32], int]:
     """Replace hashes by dense numbers; give how many there are (at least 1)."""
     hashed = np.concatenate(hashes)
     hashes.clear()
-    order = np.argsort(hashed).astype(np.int32 if len(hashed) < 2**31 else np.int64)
+    order = np.argsort(hashed)
     hashed = hashed[order]
     fresh = np.ones(len(order), dtype=bool)
     np.not_equal(hashed[1:], hashed[:-1], out=fresh[1:])
     del hashed
-    number = np.empty(len(order), dtype=np.int64)
+    number = np.empty(len(order), dtype=np.int32)
     number[order] = np.cumsum(fresh, dtype=np.int32) - 1
     return number, max(int(fresh.sum()), 1)
 
