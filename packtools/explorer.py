@@ -21,7 +21,16 @@ from packtools.packed import PackedRun
 from packtools.prepared import PreparedRun, prepare
 from packtools.runs.model import Run
 from packtools.schema import PackerConfig
-from packtools.tradeoff import SHOWN, available, delta_table, ladder, round_budget, trade_off, unpacked
+from packtools.tradeoff import (
+    SHOWN,
+    available,
+    baseline_name,
+    delta_table,
+    ladder,
+    round_budget,
+    trade_off,
+    unpacked,
+)
 
 __all__ = ["ExplorerModel", "View"]
 
@@ -56,6 +65,11 @@ class View:
     def table(self) -> pd.DataFrame:
         """This setting against the baseline, metric by metric."""
         return delta_table(self.baseline, self.packed)
+
+    @property
+    def baseline_name(self) -> str:
+        """What is compared with: "everything" or "baseline"."""
+        return baseline_name(self.baseline.config)
 
     def row(self, name: str) -> pd.Series[Any]:
         """Give one metric's line of the table."""
@@ -155,7 +169,7 @@ class View:
         ]
         foot = [
             "near-duplicates kept" if threshold is None else f"near-duplicates dropped from {threshold:.2f}",
-            "bar and band: 95 % paired bootstrap interval of the difference to everything",
+            f"bar and band: 95 % paired bootstrap interval of the difference to {self.baseline_name}",
         ]
         return " · ".join(parts) + "\n" + " · ".join(foot)
 
@@ -274,7 +288,8 @@ class ExplorerModel:
     def view(self) -> View:
         """Evaluate the current setting."""
         packed = self.prepared.evaluate(self.config)
-        return View(self, self.config, self.quality, self._base(), packed, self._curve())
+        base = self._base()
+        return View(self, self.config, self.quality, base, packed, self._curve(base))
 
     def _base(self) -> PackedRun:
         config = self._baseline or unpacked(self.config)
@@ -283,11 +298,13 @@ class ExplorerModel:
             self._baselines[key] = self.prepared.evaluate(config)
         return self._baselines[key]
 
-    def _curve(self) -> pd.DataFrame:
+    def _curve(self, base: PackedRun) -> pd.DataFrame:
         key = (self.prepared.counter.name, self.quality, self.config.replace(budget=None))
         if key not in self._curves:
             budgets = ladder(self.prepared, self.config)
-            self._curves[key] = trade_off(self.prepared, self.config, budgets, quality=[self.quality])
+            self._curves[key] = trade_off(
+                self.prepared, self.config, budgets, quality=[self.quality], baseline=base
+            )
         return self._curves[key]
 
 

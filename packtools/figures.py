@@ -130,7 +130,7 @@ class TradeOffFigure:
         self._limits(
             np.array([*x, base["n_tokens"], here["n_tokens"]]), np.array([*y, *low, *high, zero, *ends])
         )
-        _place(self._base_label, base["n_tokens"], zero, f"everything: {base['n_tokens']:,.0f} tokens")
+        _place(self._base_label, base["n_tokens"], zero, f"{curve.index[0]}: {base['n_tokens']:,.0f} tokens")
         _place(
             self._here_label,
             here["n_tokens"],

@@ -52,7 +52,7 @@ def _number(value: float, unit: str, signed: bool = False) -> str:
     return text.replace("-", "\N{MINUS SIGN}") + tail
 
 
-def delta_table(table: pd.DataFrame, missing: list[str]) -> str:
+def delta_table(table: pd.DataFrame, missing: list[str], baseline: str = "everything") -> str:
     rows = []
     for name, row in table.iterrows():
         unit = row["unit"]
@@ -67,7 +67,7 @@ def delta_table(table: pd.DataFrame, missing: list[str]) -> str:
         ]
         body = "".join(f"<td>{c}</td>" for c in cells)
         rows.append(f"<tr><td class='text'>{label}</td>{body}</tr>")
-    heads = "".join(f"<th>{h}</th>" for h in ("everything", "here", "delta", "95 % interval", "n"))
+    heads = "".join(f"<th>{h}</th>" for h in (baseline, "here", "delta", "95 % interval", "n"))
     notes = "".join(f"<div class='quiet'>{html.escape(m)}</div>" for m in missing)
     return (
         "<h4 style='margin:8px 0 2px'>This setting against the baseline, means per query</h4>"

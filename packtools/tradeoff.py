@@ -30,6 +30,11 @@ def unpacked(config: PackerConfig) -> PackerConfig:
     )
 
 
+def baseline_name(config: PackerConfig) -> str:
+    """Say what a baseline is: "everything" if it is the unpacked run."""
+    return "everything" if config == unpacked(config) else "baseline"
+
+
 def available(prepared: PreparedRun, kind: str | None = None) -> list[str]:
     """Name the metrics that a run can give."""
     chosen = (m for m in metrics.METRICS.values() if kind is None or m.kind == kind)
@@ -73,6 +78,7 @@ def trade_off(
     budgets: Sequence[int],
     *,
     quality: Sequence[str] | None = None,
+    baseline: PackedRun | None = None,
     rng: int = 0,
 ) -> pd.DataFrame:
     """Tabulate cost and quality of one setting under several budgets, the baseline first.
@@ -86,11 +92,13 @@ def trade_off(
         In the unit of `config`.
     quality : sequence of str or None, default None
         Quality metrics to compare; None is all that the run can give.
+    baseline : PackedRun or None, default None
+        What is compared with; None is the unpacked run.
     rng : int, default 0
 
     Returns
     -------
-    DataFrame, index setting ("everything", then one a budget)
+    DataFrame, index setting ("everything" or "baseline", then one a budget)
         Columns budget, n_tokens, compression_ratio (means), N; then for each quality metric that
         the run can give: its mean, and with the suffixes _delta, _ci_low, _ci_high the paired
         difference to the baseline, and _n, the queries scored.
@@ -102,9 +110,9 @@ def trade_off(
     >>> table.index.tolist()
     ['everything', '4,000', '8,000']
     """
-    base = prepared.evaluate(unpacked(config))
+    base = prepared.evaluate(unpacked(config)) if baseline is None else baseline
     runs = [base, *prepared.evaluate_budgets(config, list(budgets))]
-    names = ["everything", *(f"{b:,}" for b in budgets)]
+    names = [baseline_name(base.config), *(f"{b:,}" for b in budgets)]
     if quality is None:
         quality = available(prepared, "retention") or ["n_chunks"]
     rows = []

@@ -282,7 +282,7 @@ class Explorer:
             self.head: f"<b>{html.escape(title)}</b>",
             self.picture: image(self._figure.png(), f"{view.title}. {view.subtitle}"),
             self.answer: f'<div class="answer" aria-live="polite">{lines}</div>',
-            self.deltas: delta_table(view.table, self.model.missing),
+            self.deltas: delta_table(view.table, self.model.missing, str(view.curve.index[0])),
             self.queries: query_table(view),
             self.error: "",
         }

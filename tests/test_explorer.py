@@ -268,3 +268,19 @@ def test_a_run_prepared_from_a_high_threshold_opens():
 )
 def test_small_savings_are_not_rounded_away(here, words):
     assert cost_words(1000, here).startswith(words)
+
+
+def test_a_baseline_of_ones_own_is_the_one_in_words_table_and_figure(prepared):
+    base = pt.PackerConfig(budget=2000, separator="\n\n", order="descending")
+    model = pt.ExplorerModel(prepared, baseline=base, config=base.replace(budget=500))
+    view = model.view()
+    mean = prepared.evaluate(base).per_query["n_tokens"].mean()
+    assert view.curve.index[0] == "baseline"
+    assert view.curve.iloc[0]["n_tokens"] == view.row("n_tokens")["baseline"] == mean
+    at_500 = pt.trade_off(prepared, base, [500], quality=[view.quality], baseline=view.baseline).iloc[1]
+    assert at_500[f"{view.quality}_ci_low"] == view.here["ci_low"]
+    assert view.caption.endswith("difference to baseline")
+    panel = pt.Explorer(prepared, baseline=base)
+    assert "<th>baseline</th>" in panel.deltas.value
+    assert "<th>everything</th>" not in panel.deltas.value
+    assert "<th>everything</th>" in pt.Explorer(prepared).deltas.value

@@ -778,3 +778,9 @@ def test_trec_eval_runs_read(real, name):
 def test_arabic_qrels_name_absent_queries(real):
     with pytest.raises(pt.RunFormatError, match="holds no run, only collection"):
         pt.load_run(real / "arcd_ar")
+
+
+@pytest.mark.parametrize("folder", ["ramdocs", "hotpotqa", "trec_rag"])
+def test_a_folder_of_formats_that_are_not_read_says_so(real, folder):
+    with pytest.raises(pt.RunFormatError, match="holds no run, and no file of a format that packtools reads"):
+        pt.load_run(real / folder)

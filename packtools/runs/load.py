@@ -93,7 +93,7 @@ def load_run(
         return dpr.read_dpr(parts["dpr"], report, _run_name(parts["dpr"]), qrels, answers, ties)
     if "run" not in parts:
         raise RunFormatError(
-            f"load_run: {shown(str(paths))} holds no run, only {', '.join(parts) or 'nothing known'}. "
+            f"load_run: {shown(str(paths))} holds no run, {_held(parts)}. "
             "Give a run file too: load_run([folder, 'run.txt'])."
         )
     candidates = trec.read_run(parts["run"], report)
@@ -182,6 +182,10 @@ def _twice(role: str, files: list[Path]) -> NoReturn:
         f"load_run: {len(files)} files could be the {role}: {listed}. "
         "Name the one to use as a path of its own."
     )
+
+
+def _held(parts: dict[str, Path]) -> str:
+    return f"only {', '.join(parts)}" if parts else "and no file of a format that packtools reads"
 
 
 def _check_alone(parts: dict[str, Path]) -> None:
