@@ -238,6 +238,11 @@ def counter_for(spec: str | Path | TokenCounter) -> TokenCounter:
     return spec
 
 
+def counted(counter: TokenCounter) -> str:
+    """Say what a counter counts: "tokens" or "characters"."""
+    return "characters" if isinstance(counter, CharCounter) else "tokens"
+
+
 def additive(counter: TokenCounter, separator: str) -> bool:
     """Whether `counter` promises that counts add up across `separator`."""
     promise = getattr(counter, "joins_exactly", None)

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from packtools import __version__, metrics
+from packtools.counters import counted
 from packtools.errors import MetricUnavailable
 from packtools.figures import TradeOffFigure, export_figure
 from packtools.packed import PackedRun
@@ -67,6 +68,11 @@ class View:
         return delta_table(self.baseline, self.packed)
 
     @property
+    def noun(self) -> str:
+        """What the costs count: "tokens" or "characters"."""
+        return counted(self.packed.prepared.counter)
+
+    @property
     def baseline_name(self) -> str:
         """What is compared with: "everything" or "baseline"."""
         return baseline_name(self.baseline.config)
@@ -117,7 +123,7 @@ class View:
         if self.changes_nothing:
             return ["This setting changes nothing: every query packs as in the baseline."]
         cost = self.row("n_tokens")
-        out = [cost_words(cost["baseline"], cost["candidate"])]
+        out = [cost_words(cost["baseline"], cost["candidate"], self.noun)]
         quality = self.row(self.quality)
         out.append(quality_words(metrics.METRICS[self.quality], quality))
         lost, gained = self.flips
@@ -128,8 +134,12 @@ class View:
             )
         held = self.packed.n_held_back
         if held:
-            noun = "near-duplicate" if held == 1 else "near-duplicates"
-            out.append(f"{held:,} {noun} held back: they differ in a number, a date or a negation")
+            what = (
+                "near-duplicate held back: it differs"
+                if held == 1
+                else "near-duplicates held back: they differ"
+            )
+            out.append(f"{held:,} {what} in a number, a date or a negation")
         return out
 
     @property
@@ -139,7 +149,7 @@ class View:
             return "This setting changes nothing"
         cost, quality = self.row("n_tokens"), self.row(self.quality)
         words = metrics.METRICS[self.quality].words
-        saving = cost_words(cost["baseline"], cost["candidate"]).partition(" (")[0]
+        saving = cost_words(cost["baseline"], cost["candidate"], self.noun).partition(" (")[0]
         if not _testable(quality):
             return saving
         if quality["ci_low"] <= 0 <= quality["ci_high"]:
@@ -154,7 +164,7 @@ class View:
         words = words.replace(
             f"no measurable change in “{metrics.METRICS[self.quality].words}”:", "difference"
         )
-        return f"{cost['candidate']:,.0f} of {cost['baseline']:,.0f} tokens per query · {words}"
+        return f"{cost['candidate']:,.0f} of {cost['baseline']:,.0f} {self.noun} per query · {words}"
 
     @property
     def caption(self) -> str:
@@ -186,7 +196,7 @@ class View:
 
     def draw(self, figure: TradeOffFigure) -> None:
         """Show this view in a figure."""
-        figure.update(self.curve, self.here, self.title, self.subtitle, self.caption)
+        figure.update(self.curve, self.here, self.title, self.subtitle, self.caption, self.noun)
 
     def figure(self, width: str = "page") -> Any:
         """Draw this view as a figure of its own."""
@@ -308,17 +318,17 @@ class ExplorerModel:
         return self._curves[key]
 
 
-def cost_words(baseline: float, here: float) -> str:
+def cost_words(baseline: float, here: float, noun: str = "tokens") -> str:
     """Say the saving, token-weighted: "75 % fewer tokens (958 of 3,870 per query)"."""
     figures = f"({here:,.0f} of {baseline:,.0f} per query)"
     if not baseline:
-        return "no tokens in the baseline (n/a)"
+        return f"no {noun} in the baseline (n/a)"
     saved = 1 - here / baseline
     if round(abs(saved), 3) == 0:
-        return f"as many tokens {figures}"
+        return f"as many {noun} {figures}"
     digits = 1 if abs(saved) < 0.01 or 0.99 < saved < 1 else 0
     share = f"{abs(saved):.{digits}%}".replace("%", " %")
-    return f"{share} {'fewer' if saved > 0 else 'more'} tokens {figures}"
+    return f"{share} {'fewer' if saved > 0 else 'more'} {noun} {figures}"
 
 
 def order_words(name: str) -> str:

@@ -101,7 +101,13 @@ class TradeOffFigure:
         self._caption = self.figure.text(0.012, 0.02, "", fontsize=small - 1, color=GREY, va="bottom")
 
     def update(
-        self, curve: pd.DataFrame, here: Mapping[str, float], title: str, subtitle: str, caption: str
+        self,
+        curve: pd.DataFrame,
+        here: Mapping[str, float],
+        title: str,
+        subtitle: str,
+        caption: str,
+        noun: str = "tokens",
     ) -> None:
         """Show another setting.
 
@@ -112,6 +118,8 @@ class TradeOffFigure:
         here : mapping
             n_tokens, quality, ci_low, ci_high: the setting marked, with its interval.
         title, subtitle, caption : str
+        noun : {"tokens", "characters"}, default "tokens"
+            What the costs count.
         """
         name = self.metric.name
         scale = 100.0 if self.metric.unit == "share" else 1.0
@@ -130,7 +138,7 @@ class TradeOffFigure:
         self._limits(
             np.array([*x, base["n_tokens"], here["n_tokens"]]), np.array([*y, *low, *high, zero, *ends])
         )
-        _place(self._base_label, base["n_tokens"], zero, f"{curve.index[0]}: {base['n_tokens']:,.0f} tokens")
+        _place(self._base_label, base["n_tokens"], zero, f"{curve.index[0]}: {base['n_tokens']:,.0f} {noun}")
         _place(
             self._here_label,
             here["n_tokens"],
@@ -140,6 +148,7 @@ class TradeOffFigure:
         near_edge = here["n_tokens"] > 0.6 * self._axes.get_xlim()[1]
         self._here_label.set_horizontalalignment("right" if near_edge else "left")
         self._here_label.set_position((-9 if near_edge else 9, -8))
+        self._axes.set_xlabel(f"{noun} per query, mean (log scale)", fontsize=self._small + 1, color=INK)
         self._title.set_text(drawable(title))
         self._subtitle.set_text(drawable(subtitle))
         self._caption.set_text(drawable(caption))
@@ -158,7 +167,6 @@ class TradeOffFigure:
         ax.xaxis.set_major_locator(FixedLocator(ticks))
         ax.xaxis.set_minor_locator(NullLocator())
         ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.0f}"))
-        ax.set_xlabel("tokens per query, mean (log scale)", fontsize=self._small + 1, color=INK)
         bottom, top = (y.min(), y.max()) if len(y) else (0.0, 1.0)
         pad = max((top - bottom) * 0.18, 2.0 if self.metric.unit == "share" else 0.5)
         ax.set_ylim(bottom - pad, top + pad)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import html
 
-import pandas as pd
-
 from packtools import metrics
 from packtools.explorer import View
 
@@ -52,7 +50,11 @@ def _number(value: float, unit: str, signed: bool = False) -> str:
     return text.replace("-", "\N{MINUS SIGN}") + tail
 
 
-def delta_table(table: pd.DataFrame, missing: list[str], baseline: str = "everything") -> str:
+def delta_table(view: View) -> str:
+    """Show this setting against the baseline, metric by metric, and say what is not available."""
+    table, baseline, missing = view.table, str(view.curve.index[0]), view.model.missing
+    if view.noun == "characters":  # the same figures as n_chars
+        table = table.drop(index="n_tokens")
     rows = []
     for name, row in table.iterrows():
         unit = row["unit"]
@@ -97,7 +99,7 @@ def query_table(view: View) -> str:
             f"<tr{mark}><td class='text'>{html.escape(str(qid))}</td><td class='wide'>{text}</td>{body}</tr>"
         )
     heads = "".join(
-        f"<th>{h}</th>" for h in ("tokens before", "here", f"{metric.words} before", "here", "change")
+        f"<th>{h}</th>" for h in (f"{view.noun} before", "here", f"{metric.words} before", "here", "change")
     )
     shown = min(ROWS, len(frame))
     return (

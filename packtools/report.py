@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from packtools import metrics
+from packtools.counters import counted
 from packtools.explorer import View, order_words
 from packtools.prepared import PreparedRun
 from packtools.schema import PackerConfig
@@ -32,7 +33,7 @@ def printed(prepared: PreparedRun, config: PackerConfig, table: pd.DataFrame) ->
     str
     """
     names = [n for n in SHOWN_QUALITIES if f"{n}_n" in table.columns]
-    head = ["budget", "tokens", "of full"]
+    head = ["budget", counted(prepared.counter), "of full"]
     for name in names:
         head += [HEADS.get(name, metrics.METRICS[name].words), "n of N", "points [95 % interval]"]
     rows = [head]

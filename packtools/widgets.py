@@ -246,6 +246,7 @@ class Explorer:
         if self.counter.value != self.model.prepared.counter.name:
             self.status.value = '<span class="quiet">counting…</span>'
             self.model.set_counter(self.counter.value)
+            self._stretch()
         self.model.set_quality(self.quality.value)
         self.model.config = self.model.config.replace(
             budget=self.budget.value,
@@ -255,6 +256,17 @@ class Explorer:
         )
         self.view = self.model.view()
         self._show(began)
+
+    def _stretch(self) -> None:
+        """Let the budget slider reach the largest context as the new counter counts it."""
+        config = self.model.config
+        most = max(self.model.largest_context(config) + config.reserve, self.budget.value)
+        self._following = True
+        try:
+            self.budget_slider.max = math.log10(most)
+            self.budget.max = max(most, self.budget.max)
+        finally:
+            self._following = False
 
     def write_exports(self, event: Any = None) -> list[Path]:
         """Write the current view into a folder of its own under `export_dir`; give the files."""
@@ -282,7 +294,7 @@ class Explorer:
             self.head: f"<b>{html.escape(title)}</b>",
             self.picture: image(self._figure.png(), f"{view.title}. {view.subtitle}"),
             self.answer: f'<div class="answer" aria-live="polite">{lines}</div>',
-            self.deltas: delta_table(view.table, self.model.missing, str(view.curve.index[0])),
+            self.deltas: delta_table(view),
             self.queries: query_table(view),
             self.error: "",
         }

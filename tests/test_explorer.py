@@ -79,7 +79,7 @@ def test_the_saving_is_weighted_by_tokens():
     )
     run = pt.Run.from_frames(frame, {"a": "x" * 10, "b": "y" * 90}, answers={"q0": ["x"]})
     model = pt.ExplorerModel(run, counter="chars", config=pt.PackerConfig(budget=10))
-    assert model.view().sentences[0] == "47 % fewer tokens (10 of 19 per query)"
+    assert model.view().sentences[0] == "47 % fewer characters (10 of 19 per query)"
 
 
 def test_queries_are_listed_by_their_loss(prepared):
@@ -284,3 +284,25 @@ def test_a_baseline_of_ones_own_is_the_one_in_words_table_and_figure(prepared):
     assert "<th>baseline</th>" in panel.deltas.value
     assert "<th>everything</th>" not in panel.deltas.value
     assert "<th>everything</th>" in pt.Explorer(prepared).deltas.value
+
+
+def test_characters_are_never_called_tokens(prepared):
+    panel = pt.Explorer(prepared)
+    panel.counter.value = "chars"
+    shown = panel.answer.value + panel.deltas.value + panel.queries.value + panel.picture.value[:400]
+    assert "fewer characters" in shown
+    assert "tokens" not in shown
+    figure = panel.view.figure()
+    assert figure.axes[0].get_xlabel() == "characters per query, mean (log scale)"
+    assert all("tokens" not in text.get_text() for text in [*figure.texts, *figure.axes[0].texts])
+    panel.counter.value = "o200k_base"
+    assert "fewer tokens" in panel.answer.value
+
+
+def test_the_budget_slider_reaches_the_full_context_of_every_counter(prepared):
+    panel = pt.Explorer(prepared)
+    panel.counter.value = "chars"
+    full = prepared.with_counter("chars").full("tokens", "\n\n").max()
+    assert 10**panel.budget_slider.max == pytest.approx(full)
+    panel.budget_slider.value = 10**panel.budget_slider.max
+    assert panel.budget.value == panel.model.config.budget == pytest.approx(full, rel=0.03)
