@@ -64,7 +64,7 @@ def count_rows(encode: Encode, texts: Sequence[str]) -> list[int]:
 def row_texts(prepared: PreparedRun, share: int) -> tuple[list[str], float]:
     """Give the text of every `share`-th row of the run, and how many rows stand for one."""
     passages = prepared.passage.T[prepared.passage.T >= 0]
-    texts = [prepared._texts[p] for p in passages[::share]]
+    texts = [prepared.corpus.texts[p] for p in passages[::share]]
     return texts, len(passages) / len(texts)
 
 
@@ -80,7 +80,7 @@ def sample_queries(prepared: PreparedRun, n: int) -> list[int]:
 def query_texts(prepared: PreparedRun, queries: Sequence[int]) -> list[list[str]]:
     """Normalise the passages of some queries."""
     columns = [prepared.passage[:, q] for q in queries]
-    return [[normalise(prepared._texts[p]) for p in column[column >= 0]] for column in columns]
+    return [[normalise(prepared.corpus.texts[p]) for p in column[column >= 0]] for column in columns]
 
 
 def sklearn_pairs(queries: Sequence[Sequence[str]], floor: float) -> list[npt.NDArray[np.int64]]:
@@ -116,7 +116,7 @@ def check_same_pairs(
     ours: set[Pair] = set()
     for i in np.flatnonzero(np.isin(pairs.query, queries)):
         query, two = pairs.query[i], passage[[pairs.upper[i], pairs.lower[i]], pairs.query[i]]
-        if all(len(normalise(prepared._texts[p]).split()) >= 5 for p in two):
+        if all(len(normalise(prepared.corpus.texts[p]).split()) >= 5 for p in two):
             ours.add(_pair(prepared.qids[query], docids[two[0]], docids[two[1]]))
     assert ours == theirs, f"{len(ours - theirs)} pairs only here, {len(theirs - ours)} only scikit-learn's"
     return len(ours)

@@ -27,6 +27,8 @@ import numpy as np
 import rivals
 
 from packtools import PackerConfig, PreparedRun, load_run, plan, prepare
+from packtools.cells import find_pairs
+from packtools.corpus import Corpus
 from packtools.dedup import similar_pairs
 from packtools.text import compare
 
@@ -213,7 +215,7 @@ def in_process_rows(folder: Path, repeat: int) -> tuple[list[Row], str]:
 def evaluate_row(prepared: PreparedRun, repeat: int) -> Row:
     """Evaluate a setting with all metrics; the plain loop only fits."""
     config = PackerConfig(budget=990, separator=SEPARATOR, jaccard_threshold=THRESHOLD)
-    lists = rivals.size_lists(prepared.survivors(config), prepared.sizes("tokens", SEPARATOR))
+    lists = rivals.size_lists(prepared.survivors(config), prepared.sizes(config))
     prepared.evaluate(config)  # fills what is kept for all budgets: dedup, full size, characters
     pairs = alternate(
         lambda i: prepared.evaluate(config.replace(budget=1000 + 10 * i)),
@@ -226,7 +228,7 @@ def evaluate_row(prepared: PreparedRun, repeat: int) -> Row:
 def budgets_row(prepared: PreparedRun, separator: str | None, repeat: int) -> Row:
     """Fit 20 budgets at once; without a separator both must keep the same."""
     config = PackerConfig(budget=1000, separator=separator, jaccard_threshold=THRESHOLD)
-    left, sizes = prepared.survivors(config), prepared.sizes("tokens", separator)
+    left, sizes = prepared.survivors(config), prepared.sizes(config)
     way = prepared.course(config)
     lists = rivals.size_lists(left, sizes)
     if separator is None:
@@ -246,7 +248,10 @@ def count_row(prepared: PreparedRun, repeat: int) -> Row:
     texts, scale = rivals.row_texts(prepared, ROW_SHARE)
     encode = prepared.counter._encode
     pairs = alternate(
-        lambda _: prepared._count(prepared._texts), lambda _: rivals.count_rows(encode, texts), repeat, scale
+        lambda _: Corpus(prepared.corpus.texts, prepared.counter).n_tokens,
+        lambda _: rivals.count_rows(encode, texts),
+        repeat,
+        scale,
     )
     rival = f"tiktoken on every row (every {ROW_SHARE}th timed, scaled)"
     return Row("count tokens", rival, pairs, 8, faster=True)
@@ -254,13 +259,13 @@ def count_row(prepared: PreparedRun, repeat: int) -> Row:
 
 def prepare_row(prepared: PreparedRun, repeat: int) -> Row:
     """Prepare whole; the rival only counts and searches."""
-    encode, texts = prepared.counter._encode, list(dict.fromkeys(prepared._texts))
+    encode, texts = prepared.counter._encode, list(dict.fromkeys(prepared.corpus.texts))
     rank, query = np.nonzero(prepared.passage >= 0)
     together = (query, prepared.passage[rank, query].astype(np.int64))
 
     def parts(_: int) -> object:
         counts = rivals.count_rows(encode, texts)
-        return counts, similar_pairs(compare(prepared._texts).shingles, FLOOR, together)
+        return counts, similar_pairs(compare(prepared.corpus.texts).shingles, FLOOR, together)
 
     pairs = alternate(lambda _: prepare(prepared.run, min_jaccard=FLOOR), parts, repeat)
     return Row("prepare", "tiktoken on the distinct passages + near-duplicate search alone", pairs, 1.6)
@@ -268,11 +273,11 @@ def prepare_row(prepared: PreparedRun, repeat: int) -> Row:
 
 def near_row(prepared: PreparedRun, repeat: int) -> Row:
     """Find near-duplicates; both must find the same in the sampled queries."""
-    there, chosen = prepared.passage >= 0, rivals.sample_queries(prepared, SAMPLED)
+    found, chosen = prepared.corpus.texts, rivals.sample_queries(prepared, SAMPLED)
     texts = rivals.query_texts(prepared, chosen)
     rivals.check_same_pairs(prepared, chosen, rivals.sklearn_pairs(texts, FLOOR))
     pairs = alternate(
-        lambda _: prepared._find_pairs(there, compare(prepared._texts).shingles),
+        lambda _: find_pairs(found, prepared.passage, compare(found).shingles, FLOOR),
         lambda _: rivals.sklearn_pairs(texts, FLOOR),
         repeat,
         len(prepared.qids) / len(chosen),

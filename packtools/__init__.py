@@ -12,8 +12,11 @@ __version__ = "0.1.0"
 
 _HOME = {
     "packtools.budget": ["FILLS", "fit_to_budget"],
+    "packtools.characters": ["CharacterPack", "ContextPackingConfig", "pack_context"],
+    "packtools.config": ["PackerConfig"],
     "packtools.conflicts": ["detect_conflicts"],
     "packtools.counters": ["CharCounter", "HFCounter", "TiktokenCounter", "TokenCounter", "counter_for"],
+    "packtools.cutting": ["truncate_to_tokens"],
     "packtools.dedup": ["hash_dedup", "jaccard", "jaccard_dedup"],
     "packtools.errors": [
         "CounterDataMissing",
@@ -47,10 +50,12 @@ _HOME = {
         "ConflictAnnotation",
         "Decision",
         "PackedContext",
-        "PackerConfig",
+        "Piece",
         "RequestContext",
         "Span",
     ],
+    "packtools.selection": ["SELECTORS", "Selector", "Weights", "register_selector"],
+    "packtools.spans": ["verify_spans"],
     "packtools.stats": ["PairedDelta", "paired_bootstrap"],
     "packtools.tradeoff": ["delta_table", "trade_off", "unpacked"],
     "packtools.widgets": ["Explorer"],

@@ -173,8 +173,9 @@ def _load(paths: list[str] | None) -> Run:
 
 
 def _pack(given: argparse.Namespace) -> int:
+    from packtools.config import PackerConfig
     from packtools.packer import ContextPacker
-    from packtools.schema import PackerConfig, RequestContext
+    from packtools.schema import RequestContext
 
     check_count(SettingError, "packtools pack", "--top-k", given.top_k, "candidate")
     config = PackerConfig(

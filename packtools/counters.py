@@ -55,7 +55,9 @@ class TokenCounter(Protocol):
     A counter may also offer ``joins_exactly(separator) -> bool``: True promises that
     ``count(a + separator + b) == count(a + separator) + count(b)`` for every `b` that starts with
     neither white space nor "/". Without it, rendered text is counted again whenever it changes. A
-    method ``extra(text, separator)`` may give what a separator adds, faster than two counts.
+    method ``extra(text, separator)`` may give what a separator adds, faster than two counts. An
+    attribute ``parts_at_spaces = True`` promises that ``count(a + " " + b) == count(a) + count(" " + b)``
+    where `a` ends and `b` starts with something else than white space.
     """
 
     name: str
@@ -156,6 +158,17 @@ class TiktokenCounter:
         """
         return separator.endswith("\n")
 
+    def head(self, text: str, limit: int) -> int:
+        """Give how many characters the first `limit` tokens hold whole."""
+        ids = self._encode(text)
+        if len(ids) <= limit:
+            return len(text)
+        kept = _encoding(self.name).decode_bytes(ids[:limit])
+        return len(kept.decode("utf-8", "ignore"))
+
+    parts_at_spaces = True
+    """Both patterns hold a single space only at the start of a match."""
+
 
 class HFCounter:
     """Count tokens with a local Hugging Face `tokenizer.json` (extra: ``hf``).
@@ -249,6 +262,11 @@ def additive(counter: TokenCounter, separator: str) -> bool:
     return bool(promise(separator)) if promise is not None else False
 
 
+def parts_at_spaces(counter: TokenCounter) -> bool:
+    """Whether `counter` promises that counts add up before a single space."""
+    return bool(getattr(counter, "parts_at_spaces", False))
+
+
 def starts_loosely(text: str) -> bool:
     """Whether tokens may merge across a line break before this text."""
     return text[:1].isspace() or text[:1] == "/"
@@ -266,12 +284,12 @@ def join_slack(counter: TokenCounter) -> int:
     return JOIN_SLACK + counter.count("")
 
 
-def separator_cost(counter: TokenCounter, text: str, separator: str, size: int) -> int:
-    """Give what a separator adds behind a text of `size` tokens."""
+def separator_cost(counter: TokenCounter, text: str, separator: str, size: int | None = None) -> int:
+    """Give what a separator adds behind a text, whose own `size` may be known."""
     shortcut = getattr(counter, "extra", None)
     if shortcut is not None:
         return int(shortcut(text, separator))
-    return counter.count(text + separator) - size
+    return counter.count(text + separator) - (counter.count(text) if size is None else size)
 
 
 def _ending(text: str) -> str:

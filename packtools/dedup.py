@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from packtools import kernels
+from packtools.arrays import Bools, Longs
 from packtools.errors import PackerError, check_share
 from packtools.schema import Chunk
 from packtools.text import Shingles, differences, normalise, shingles
 
 __all__ = ["hash_dedup", "jaccard", "jaccard_dedup"]
 
-Longs = npt.NDArray[np.int64]
 LIGHT = 64
 """A shingle in more texts than this is looked at within queries, not across the collection."""
 STEP = 2_000_000
@@ -293,7 +293,7 @@ def retrieved_together(
     passage: Longs,
     n: int,
     pairs: Pairs,
-    unlike: kernels.Bools,
+    unlike: Bools,
 ) -> kernels.NearPairs:
     """Find the queries in which both passages of a pair stand, and their ranks."""
     order = np.lexsort((query, passage))

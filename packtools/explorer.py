@@ -15,13 +15,13 @@ import numpy as np
 import pandas as pd
 
 from packtools import __version__, metrics
+from packtools.config import PackerConfig
 from packtools.counters import counted
 from packtools.errors import MetricUnavailable
 from packtools.figures import TradeOffFigure, export_figure
 from packtools.packed import PackedRun
 from packtools.prepared import PreparedRun, prepare
 from packtools.runs.model import Run
-from packtools.schema import PackerConfig
 from packtools.tradeoff import (
     SHOWN,
     available,

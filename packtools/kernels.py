@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[Any]
-Longs = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
+from packtools.arrays import Bools, Floats, Ints, Longs
+from packtools.bills import bill_for
 
 
 def no_budget(dtype: npt.DTypeLike) -> int:
@@ -174,13 +172,52 @@ def greedy_fit(
     shape = (len(budgets), size.shape[1])
     limit = np.asarray(budgets, dtype=size.dtype)[:, None]
     keep = np.zeros((size.shape[0], *shape), dtype=bool)
-    bill = _bill(size, joined, shape, ends_with, key)
+    bill = bill_for(size, joined, shape, ends_with, key)
     for rank in range(size.shape[0]):
         fits = keep[rank]
         np.less_equal(bill.with_chunk(rank), limit, out=fits)
         fits &= available[rank]
         bill.add(rank, fits)
     return keep, bill.total()
+
+
+def fit_until_full(
+    size: Ints,
+    joined: Ints,
+    available: Bools,
+    budgets: Sequence[int],
+    ends_with: str,
+    key: Ints | None = None,
+) -> tuple[Bools, Ints]:
+    """Fill budgets row by row and stop at the first chunk that does not fit.
+
+    Parameters
+    ----------
+    size, joined, available, budgets, ends_with, key
+        As in `greedy_fit`.
+
+    Returns
+    -------
+    keep : ndarray of bool, shape (ranks, n_budgets, queries)
+        The chunks that fit whole.
+    crossing : ndarray of int64, shape (n_budgets, queries)
+        The row that did not fit; -1 if all did.
+    """
+    shape = (len(budgets), size.shape[1])
+    limit = np.asarray(budgets, dtype=size.dtype)[:, None]
+    keep = np.zeros((size.shape[0], *shape), dtype=bool)
+    crossing = np.full(shape, -1, dtype=np.int64)
+    bill = bill_for(size, joined, shape, ends_with, key)
+    for rank in range(size.shape[0]):
+        fits = keep[rank]
+        np.less_equal(bill.with_chunk(rank), limit, out=fits)
+        here = available[rank] & (crossing < 0)
+        crossing[here & ~fits] = rank
+        fits &= here
+        bill.add(rank, fits)
+        if (crossing >= 0).all():
+            break
+    return keep, crossing
 
 
 def overshoot(
@@ -202,106 +239,12 @@ def overshoot(
     ndarray of int, same shape
         Positive where the cell did not fit.
     """
-    bill = _bill(size, joined, (1, size.shape[1]), ends_with, key)
+    bill = bill_for(size, joined, (1, size.shape[1]), ends_with, key)
     over = np.empty_like(size)
     for rank in range(size.shape[0]):
         over[rank] = bill.with_chunk(rank)[0] - limit
         bill.add(rank, keep[rank][None, :])
     return over
-
-
-class _Bill:
-    """Add up rendered prompts: every chunk pays the separator behind it, except the last."""
-
-    def __init__(self, size: Ints, joined: Ints, shape: tuple[int, int], ends_with: str) -> None:
-        self._size, self._joined = size, joined
-        self._gap = None if joined is size else joined - size
-        self._takes = {"new": 0, "first": 1, "second": 2}[ends_with if self._gap is not None else "new"]
-        self._used = np.zeros(shape, dtype=size.dtype)  # with the separator behind every chunk
-        self._unpaid = np.zeros(shape, dtype=size.dtype)  # the one behind the last
-        self._trial = np.empty(shape, dtype=size.dtype)
-        self._n = np.zeros(shape, dtype=np.int8)  # kept so far, counted up to `takes`
-        self._settled = False
-
-    def with_chunk(self, rank: int) -> Ints:
-        """Give what each prompt would cost with one chunk more."""
-        if not self._takes or self._gap is None:  # the new chunk is the last
-            np.add(self._used, self._size[rank], out=self._trial)
-            return self._trial
-        np.add(self._used, self._joined[rank], out=self._trial)
-        if self._settled:
-            self._trial -= self._unpaid
-        else:
-            self._trial -= np.where(self._n >= self._takes, self._unpaid, self._gap[rank])
-        return self._trial
-
-    def add(self, rank: int, fits: Bools) -> None:
-        """Take the chunk into the prompts that it fits."""
-        self._used += self._joined[rank] * fits
-        if self._gap is None or self._settled:
-            return
-        if not self._takes:
-            np.copyto(self._unpaid, self._gap[rank], where=fits)
-            return
-        np.copyto(self._unpaid, self._gap[rank], where=fits & (self._n < self._takes))
-        np.minimum(self._n + fits, self._takes, out=self._n, casting="unsafe")
-        self._settled = bool((self._n == self._takes).all())
-
-    def total(self) -> Ints:
-        """Give what each prompt costs."""
-        total: Ints = self._used - self._unpaid
-        return total
-
-
-class _KeyedBill:
-    """Add up rendered prompts whose last chunk is told by a key, not by the order of filling."""
-
-    def __init__(self, size: Ints, joined: Ints, shape: tuple[int, int], ends_with: str, key: Ints) -> None:
-        self._joined, self._gap, self._key = joined, joined - size, key
-        self._nth = {"new": 0, "first": 1, "second": 2}[ends_with]
-        self._used = np.zeros(shape, dtype=size.dtype)
-        nobody = -1 if self._nth == 0 else np.iinfo(np.int64).max
-        self._edge = np.full((2, *shape), nobody, dtype=np.int64)  # keys of the last, or of the two first
-        self._unpaid = np.zeros((2, *shape), dtype=size.dtype)  # and the separators behind them
-
-    def _ends(self, rank: int) -> tuple[Ints, Ints]:
-        """Give, with one chunk more, the two keys and separators that may end the prompt."""
-        key, gap = self._key[rank], self._gap[rank]
-        (edge, second), (unpaid, behind) = self._edge, self._unpaid
-        beats = key > edge if self._nth == 0 else key < edge
-        ends = np.where(beats, key, edge), np.where(beats, edge, np.minimum(second, key))
-        paid = np.where(beats, gap, unpaid), np.where(beats, unpaid, np.where(key < second, gap, behind))
-        return np.stack(ends), np.stack(paid)
-
-    def _last(self, ends: Ints, unpaid: Ints) -> Ints:
-        if self._nth < 2:
-            return np.asarray(unpaid[0])
-        return np.asarray(np.where(ends[1] == np.iinfo(np.int64).max, unpaid[0], unpaid[1]))
-
-    def with_chunk(self, rank: int) -> Ints:
-        """Give what each prompt would cost with one chunk more."""
-        total: Ints = self._used + self._joined[rank] - self._last(*self._ends(rank))
-        return total
-
-    def add(self, rank: int, fits: Bools) -> None:
-        """Take the chunk into the prompts that it fits."""
-        ends, unpaid = self._ends(rank)
-        np.copyto(self._edge, ends, where=fits)
-        np.copyto(self._unpaid, unpaid, where=fits)
-        self._used += self._joined[rank] * fits
-
-    def total(self) -> Ints:
-        """Give what each prompt costs."""
-        total: Ints = self._used - self._last(self._edge, self._unpaid)
-        return total
-
-
-def _bill(
-    size: Ints, joined: Ints, shape: tuple[int, int], ends_with: str, key: Ints | None
-) -> _Bill | _KeyedBill:
-    if key is None or joined is size:
-        return _Bill(size, joined, shape, ends_with)
-    return _KeyedBill(size, joined, shape, ends_with, key)
 
 
 @dataclass(frozen=True)

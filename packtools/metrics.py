@@ -11,13 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from packtools.arrays import Floats
 from packtools.errors import MetricUnavailable, SettingError, unknown
 from packtools.matching import find_folded, fold, has_hyphen_break, source_offset
 from packtools.progress import progress
 
 __all__ = ["METRICS", "Metric", "find_answer"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -102,6 +101,23 @@ METRICS: dict[str, Metric] = {
             "characters before the first answer / characters of the packed text; "
             "after Liu et al. 2024, Lost in the Middle",
             ("answers",),
+        ),
+        _metric(
+            "numbers_kept",
+            "numbers kept",
+            "share",
+            "retention",
+            "higher",
+            "distinct numbers of the kept passages that the packed text still holds / all of them; 1 where "
+            "nothing can be cut",
+        ),
+        _metric(
+            "names_kept",
+            "names kept",
+            "share",
+            "retention",
+            "higher",
+            "the same for runs of capitalised words",
         ),
     )
 }

@@ -13,8 +13,13 @@ import numpy as np
 import pandas as pd
 
 from packtools import kernels, metrics, plan
+from packtools.arrays import Bools, Longs
+from packtools.config import PackerConfig
+from packtools.filling import Trim
+from packtools.ledger import ABSENT, KEPT, OVER_BUDGET, REASONS, Ledger, ledger
+from packtools.measured import Kept, fill_unsure, lost_facts, measure_run, trim_run
 from packtools.packer import ContextPacker
-from packtools.schema import Decision, PackedContext, PackerConfig
+from packtools.schema import Decision, PackedContext
 
 if TYPE_CHECKING:
     from packtools.prepared import PreparedRun
@@ -35,30 +40,34 @@ class PackedRun:
         Kept cells in prompt order.
     given_up : dict of (rank, query) to int
         Chunks dropped by the count of the rendered text, and by how much it was over.
+    trims : dict of (rank, query) to Trim
+        Chunks that were cut to what was left of the budget.
     per_query : DataFrame, index qid
         One column a metric; NaN is "not scored".
     """
 
     prepared: PreparedRun
     config: PackerConfig
-    keep: kernels.Bools
+    keep: Bools
     layout: kernels.Layout
     given_up: dict[tuple[int, int], int]
+    trims: dict[tuple[int, int], Trim]
     per_query: pd.DataFrame
 
     @classmethod
-    def build(
-        cls, prepared: PreparedRun, config: PackerConfig, left: plan.Survivors, keep: kernels.Bools
-    ) -> PackedRun:
-        """Order what was kept, decide unsure queries on their text, and compute the metrics."""
-        filled = prepared.fill_unsure(config, left)
+    def build(cls, prepared: PreparedRun, config: PackerConfig, keep: Bools, crossing: Longs) -> PackedRun:
+        """Cut and order what was kept, decide unsure queries on their text, compute the metrics."""
+        filled = fill_unsure(prepared, config)
         for query, one in filled.items():
-            keep[:, query] = False
+            keep[:, query], crossing[query] = False, -1
             keep[one.ranks, query] = True
+        trims = trim_run(prepared, config, keep, crossing)
+        trims |= {(rank, query): cut for query, one in filled.items() for rank, cut in one.trims.items()}
         layout = plan.lay_out(keep, config, prepared.course(config))
         given_up = {(rank, query): n for query, one in filled.items() for rank, n in one.over.items()}
         used = {query: one.used for query, one in filled.items()}
-        return cls(prepared, config, keep, layout, given_up, _per_query(prepared, config, layout, used))
+        per_query = measure_run(prepared, config, Kept(layout, trims, used))
+        return cls(prepared, config, keep, layout, given_up, trims, per_query)
 
     @cached_property
     def summary(self) -> pd.DataFrame:
@@ -85,14 +94,16 @@ class PackedRun:
     @cached_property
     def decisions(self) -> pd.DataFrame:
         """Say of every candidate of every query what became of it."""
-        config, prepared = self.config, self.prepared
-        sizes, left = prepared.sizes(config.unit, config.separator), prepared.survivors(config)
-        way = prepared.course(config)
-        book = plan.ledger(prepared.cells, sizes, left, self.keep, config, way, self.given_up)
+        config, prepared, book = self.config, self.prepared, self._book
+        size = prepared.sizes(config).size
+        whole = prepared.whole_sizes(config.unit)
+        for cell, (_, n) in self.trims.items():
+            size = size.copy() if size is prepared.sizes(config).size else size
+            size[cell] = n
         frame = prepared.run.candidates
         rank, query = frame["rank"].to_numpy() - 1, frame["qid"].cat.codes.to_numpy()
-        reasons = np.array([r or "" for r in plan.REASONS], dtype=object)
-        reasons[plan.KEPT], reasons[plan.ABSENT] = "kept", "no_text"
+        reasons = np.array([r or "" for r in REASONS], dtype=object)
+        reasons[KEPT], reasons[ABSENT] = "kept", "no_text"
         code, of = book.reason[rank, query], book.of[rank, query]
         keepers = prepared.passage[np.maximum(of, 0), query]
         names = np.array([*prepared.docids, ""], dtype=object)
@@ -102,13 +113,37 @@ class PackedRun:
                 "docid": frame["docid"],
                 "rank": frame["rank"],
                 "score": frame["score"],
-                f"n_{config.unit}": sizes.size[rank, query],
+                f"n_{config.unit}": size[rank, query],
+                f"n_{config.unit}_whole": whole[rank, query],
                 "decision": reasons[code],
                 "of": np.where(of >= 0, names[keepers], ""),
                 "similarity": book.similarity[rank, query],
-                "over_by": np.where(code == plan.OVER_BUDGET, book.over_by[rank, query], 0),
+                "over_by": np.where(code == OVER_BUDGET, book.over_by[rank, query], 0),
             }
         )
+
+    @cached_property
+    def _book(self) -> Ledger:
+        config, prepared = self.config, self.prepared
+        return ledger(
+            prepared.candidates(config),
+            prepared.sizes(config),
+            prepared.survivors(config),
+            self.keep,
+            config,
+            prepared.course(config),
+            self.given_up,
+            self.trims,
+        )
+
+    @cached_property
+    def lost(self) -> pd.DataFrame:
+        """List the numbers and names of kept passages that the packed text no longer holds.
+
+        Columns qid, kind ("number" or "name"), lost; empty where nothing was cut.
+        """
+        found = lost_facts(self.prepared, self.config, Kept(self.layout, self.trims, {}))
+        return pd.DataFrame(found, columns=["qid", "kind", "lost"])
 
     @property
     def n_held_back(self) -> int:
@@ -121,8 +156,9 @@ class PackedRun:
         Candidates without text in the collection stand in the ledger at their own rank.
         """
         config, prepared, run = self.config, self.prepared, self.prepared.run
-        packed = ContextPacker(config, prepared.counter).pack_sync(None, run.chunks(qid))
         query = run.number(qid)
+        packer = ContextPacker(config, prepared.counter, weights=prepared.weights)
+        packed = packer.pack_sync(None, run.chunks(qid), query=run.queries["text"].iloc[query])
         rows = run.candidates["qid"].cat.codes.to_numpy() == query
         mine = run.candidates[rows]
         if len(mine) == len(packed.decisions):
@@ -177,63 +213,3 @@ class PackedRun:
         why = "".join(f"<p>{html.escape(n)}: {html.escape(w)}</p>" for n, w in self.unavailable.items())
         head = f"{self.prepared.run.name}, {self.prepared.counter.name}, {self.config}"
         return f"<p>{html.escape(head)}</p>{self.summary.to_html()}{why}"
-
-
-def _per_query(
-    prepared: PreparedRun, config: PackerConfig, layout: kernels.Layout, recounted: dict[int, int]
-) -> pd.DataFrame:
-    """Compute every metric that the run can give."""
-    separator = config.separator
-    n_tokens = _rendered(prepared.sizes("tokens", separator), layout)
-    if config.unit == "tokens":
-        for query, count in recounted.items():
-            n_tokens[query] = count
-    else:
-        n_tokens = prepared.recount_tokens(config, layout, n_tokens)
-    chars = prepared.sizes("chars", separator)
-    n_chars = _rendered(chars, layout)
-    values: dict[str, Any] = {"n_tokens": n_tokens, "n_chars": n_chars, "n_chunks": np.diff(layout.start)}
-    used = n_tokens if config.unit == "tokens" else n_chars
-    everything = config.budget is None and not config.deduplicates and config.jaccard_threshold is None
-    original = used if everything else prepared.full(config.unit, separator)
-    values["compression_ratio"] = metrics.share(used, original)
-    if prepared.relevant is not None:
-        gold = prepared.relevant
-        kept = kernels.group_sum(gold[layout.rank, layout.query], layout.start)
-        values["gold_retention"] = metrics.share(kept, gold.sum(axis=0))
-    if prepared.answer_at is not None:
-        at = prepared.answer_at
-        here = at[layout.rank, layout.query]
-        found = kernels.group_sum(here >= 0, layout.start) > 0
-        values["answer_retention"] = metrics.answer_retention(found, (at >= 0).any(axis=0))
-        values["answer_position"] = _position(layout, chars, here, found, n_chars, len(separator or ""))
-    return pd.DataFrame(values, index=prepared.run.queries.index)
-
-
-def _rendered(sizes: plan.Sizes, layout: kernels.Layout) -> kernels.Longs:
-    """Sum the kept cells as rendered: all but the last with their separator."""
-    total = kernels.group_sum(sizes.joined[layout.rank, layout.query], layout.start)
-    if sizes.joined is sizes.size:
-        return total
-    some = np.flatnonzero(np.diff(layout.start))
-    last = layout.start[some + 1] - 1
-    rank, query = layout.rank[last], layout.query[last]
-    total[some] -= sizes.joined[rank, query] - sizes.size[rank, query]
-    return total
-
-
-def _position(
-    layout: kernels.Layout,
-    chars: plan.Sizes,
-    here: kernels.Ints,
-    found: kernels.Bools,
-    n_chars: kernels.Longs,
-    gap: int,
-) -> kernels.Floats:
-    """Give the share of the packed text that stands before the first answer."""
-    size = chars.size[layout.rank, layout.query].astype(np.int64)
-    offset = kernels.running_starts(layout, size, gap) + here
-    first = np.zeros(len(found), dtype=np.int64)
-    places = np.flatnonzero(here >= 0)[::-1]  # the first in the prompt is written last and stays
-    first[layout.query[places]] = offset[places]
-    return np.where(found, metrics.share(first, n_chars), np.nan)

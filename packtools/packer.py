@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from packtools import kernels, plan
-from packtools.budget import DEFAULT_COUNTER, chunk_size, get_fill
+from packtools.arrays import Longs
+from packtools.budget import DEFAULT_COUNTER, get_fill
+from packtools.config import PackerConfig
 from packtools.conflicts import detect_conflicts
-from packtools.counters import CharCounter, TokenCounter, adds_up, counter_for, join_slack, separator_cost
-from packtools.dedup import exact_groups, similar_pairs
+from packtools.corpus import Corpus
+from packtools.counters import CharCounter, TokenCounter, counter_for, join_slack
+from packtools.dedup import similar_pairs
 from packtools.errors import PackerError, check_count
+from packtools.filling import Filled, One, Trim, fill, settle
+from packtools.ledger import KEPT, OVER_BUDGET, REASONS, Ledger, keeper, ledger
 from packtools.ordering import ANY_END, document_order, get_ordering
-from packtools.schema import (
-    Chunk,
-    ConflictAnnotation,
-    Decision,
-    PackedContext,
-    PackerConfig,
-    RequestContext,
-    Span,
-)
-from packtools.text import differences, shingles, text_key
+from packtools.schema import Chunk, ConflictAnnotation, Decision, PackedContext, RequestContext, Span
+from packtools.selected import Selected, first_of, repeats
+from packtools.selecting import check_queries, scored_pairs, select
+from packtools.selection import Weights, get_selector
+from packtools.sentences import get_splitter
+from packtools.spans import pieces
+from packtools.text import differences, shingles
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span as OtelSpan
@@ -44,22 +47,27 @@ class ContextPacker:
 
     1. Sort by score, highest first; None counts as 0.0; ties keep input order. ``fill="rank"``
        takes the chunks as they come.
-    2. Drop empty chunks, exact duplicates, then near-duplicates.
-    3. Fill the budget, by `fill`; a chunk too big is skipped and the next one tried.
-    4. Order what was kept.
-    5. With a separator: count the rendered text and back off while it is over the budget.
-    6. Look for conflicts among the chunks kept.
+    2. Cut chunks over the passage budget: take their best sentences, by `sentence_selection`.
+    3. Drop empty chunks, exact duplicates of what is left, then near-duplicates of the sources.
+    4. Fill the budget, by `fill`; a chunk too big is skipped and the next one tried, or by
+       `overflow` it is cut and is the last.
+    5. Order what was kept.
+    6. With a separator: count the rendered text and back off while it is over the budget.
+    7. Look for conflicts among the texts kept.
 
     Parameters
     ----------
     config : PackerConfig, default PackerConfig()
     token_counter : TokenCounter, str or None, default None
         An object with `name` and `count(text)`, or a name for `counter_for`; None is cl100k_base.
+    weights : Weights or None, default None
+        TF-IDF weights for the selections "tfidf" and "mmr"; None fits them on the chunks of each
+        pack. `PreparedRun.weights` are those of a whole run.
 
     Raises
     ------
     PackerError
-        If the ordering is unknown.
+        If an ordering, a fill, a selection or a splitter is unknown.
 
     Notes
     -----
@@ -74,10 +82,18 @@ class ContextPacker:
     """
 
     def __init__(
-        self, config: PackerConfig | None = None, token_counter: TokenCounter | str | None = None
+        self,
+        config: PackerConfig | None = None,
+        token_counter: TokenCounter | str | None = None,
+        *,
+        weights: Weights | None = None,
     ) -> None:
         self.config = PackerConfig() if config is None else config
         self._counter = token_counter
+        self.weights = weights
+        if self.config.sentence_selection is not None:
+            get_selector(self.config.sentence_selection)
+        get_splitter(self.config.splitter)
         get_ordering(self.config.order)
         get_fill(self.config.fill)
 
@@ -88,13 +104,23 @@ class ContextPacker:
         return self._counter
 
     async def pack(
-        self, ctx: RequestContext | None, chunks: Sequence[Chunk], *, budget: int | None = None
+        self,
+        ctx: RequestContext | None,
+        chunks: Sequence[Chunk],
+        *,
+        budget: int | None = None,
+        query: str | None = None,
     ) -> PackedContext:
         """Pack in an async caller; the same as `pack_sync`, which waits for nothing."""
-        return self.pack_sync(ctx, chunks, budget=budget)
+        return self.pack_sync(ctx, chunks, budget=budget, query=query)
 
     def pack_sync(
-        self, ctx: RequestContext | None, chunks: Sequence[Chunk], *, budget: int | None = None
+        self,
+        ctx: RequestContext | None,
+        chunks: Sequence[Chunk],
+        *,
+        budget: int | None = None,
+        query: str | None = None,
     ) -> PackedContext:
         """Pack the chunks of one query.
 
@@ -106,6 +132,8 @@ class ContextPacker:
             In any order; sorted by score.
         budget : int or None, default None
             Overrides the budget of the config.
+        query : str or None, default None
+            What was asked; most sentence selections need it.
 
         Returns
         -------
@@ -119,12 +147,12 @@ class ContextPacker:
         """
         config, chunks = self._with_budget(budget), list(chunks)
         _check_tenants(ctx, chunks)
-        if config.separator is not None:
-            _check_texts(chunks)
+        _check_texts(chunks, config)
+        check_queries(config, query is not None)
         with _tracer().start_as_current_span("pack") as span:
             if config.fill != "rank":
                 chunks = sorted(chunks, key=_score, reverse=True)
-            packed = self._pack(config, chunks)
+            packed = self._pack(config, chunks, query or "")
             _describe(span, packed, len(chunks))
         return packed
 
@@ -135,60 +163,63 @@ class ContextPacker:
         check_count(PackerError, "pack", "budget", budget, unit)
         return self.config.replace(budget=budget)
 
-    def _pack(self, config: PackerConfig, chunks: list[Chunk]) -> PackedContext:
+    def _pack(self, config: PackerConfig, chunks: list[Chunk], query: str) -> PackedContext:
         counter = CharCounter() if config.unit == "chars" else self.token_counter
-        cells = _cells(chunks, config)
-        sizes = _sizes(chunks, counter, config)
-        left = plan.dedup(cells, config)
+        known = None if config.unit == "chars" else [c.token_count for c in chunks]
+        source = Corpus([c.text for c in chunks], counter, known)
+        corpus = source.collapsed if config.white_space == "collapse" else source
+        passage = np.arange(len(chunks), dtype=np.int32).reshape(-1, 1)
+        weights = self.weights or Weights(corpus.texts)
+        left = select(
+            corpus, passage, config, lambda: scored_pairs(corpus, passage, [query], config, weights)
+        )
+        cells = _cells(chunks, left, config)
+        sizes = left.sizes(config.separator)
+        survivors = plan.dedup(cells, config)
         way = plan.course(cells, sizes, config)
-        filled = _fill(chunks, counter, left, sizes, config, way)
+        filled = _fill(left, survivors, sizes, config, way)
         keep = np.zeros((len(chunks), 1), dtype=bool)
         keep[filled.ranks, 0] = True
         given_up = {(rank, 0): over for rank, over in filled.over.items()}
-        book = plan.ledger(cells, sizes, left, keep, config, way, given_up)
-        decisions = _decisions(chunks, sizes, book, config)
-        text, spans = _render(chunks, filled.ranks, book, config)
-        conflicts = _conflicts([chunks[r] for r in filled.ranks]) if config.detect_conflicts else ()
-        return PackedContext(
-            text,
-            tuple(chunks[r] for r in filled.ranks),
-            spans,
-            decisions,
-            conflicts,
-            filled.used,
-            config,
-            counter.name,
-        )
+        trims = {(rank, 0): cut for rank, cut in filled.trims.items()}
+        book = ledger(cells, sizes, survivors, keep, config, way, given_up, trims)
+        decisions = _decisions(chunks, left, sizes, book, config, filled.trims)
+        text, spans = _render(chunks, left, filled, book, config)
+        kept = tuple(chunks[r] for r in filled.ranks)
+        conflicts: tuple[ConflictAnnotation, ...] = ()
+        if config.detect_conflicts:
+            parts = zip(kept, spans, strict=True)
+            conflicts = _conflicts([replace(c, text=text[s.start : s.end]) for c, s in parts])
+        return PackedContext(text, kept, spans, decisions, conflicts, filled.used, config, counter.name)
 
 
 def _fill(
-    chunks: list[Chunk], counter: TokenCounter, left: plan.Survivors, sizes: plan.Sizes,
-    config: PackerConfig, way: plan.Course,
-) -> plan.Filled:  # fmt: skip
+    left: Selected, survivors: plan.Survivors, sizes: plan.Sizes, config: PackerConfig, way: plan.Course
+) -> Filled:
     """Fill the budget; with a separator the rendered text is counted last, whatever the sums say."""
-    separator = config.separator
-    if separator is None:
-        keep, used = plan.fit(left, sizes, config, [config.limit], way)
-        kept = way.filled(keep[:, 0, 0], 0)
-        return plan.settle(kept, 0, config, way, None, lambda _: int(used[0, 0]))
+    separator, corpus = config.separator, left.corpus
 
-    def measure(ranks: list[int]) -> int:
-        return counter.count(separator.join(chunks[r].text for r in ranks))
+    def measure(ranks: list[int], cut: dict[int, int]) -> int:
+        if separator is None:
+            n = {r: corpus.measure(left.text(r, 0)[:n], config.unit) for r, n in cut.items()}
+            return sum(n.get(r, int(sizes.size[r, 0])) for r in ranks)
+        return corpus.measure(separator.join(left.text(r, 0)[: cut.get(r)] for r in ranks), config.unit)
 
-    sure = adds_up(counter, separator, [c.text for c in chunks])
-    sure = sure and (config.unit == "chars" or all(c.token_count is None for c in chunks))
-    if sure and get_ordering(config.order).ends_with != ANY_END:
-        keep, _ = plan.fit(left, sizes, config, [config.limit], way)
-        return plan.settle(way.filled(keep[:, 0, 0], 0), 0, config, way, config.limit, measure)
-    return plan.fill(
-        way.filled(left.kept[:, 0], 0),
-        sizes,
-        0,
-        config,
-        way,
-        measure,
-        slack=0 if sure else join_slack(counter),
-    )
+    def cutter(rank: int, room: int, last: bool) -> Trim:
+        return left.trimmed(rank, 0, room, "" if last else separator or "")
+
+    one = One(sizes, 0, config, way, measure, cutter)
+    sure = separator is None or config.unit == "chars" or _adds_up(left, survivors, separator)
+    if separator is None or (sure and get_ordering(config.order).ends_with != ANY_END):
+        keep, crossing = plan.fit(survivors, sizes, config, [config.limit], way)
+        return settle(one, way.filled(keep[:, 0, 0], 0), int(crossing[0, 0]))
+    ranks = way.filled(survivors.kept[:, 0], 0)
+    return fill(one, ranks, slack=0 if sure else join_slack(corpus.counter))
+
+
+def _adds_up(left: Selected, survivors: plan.Survivors, separator: str) -> bool:
+    """Whether the counts of what may be packed add up across a separator."""
+    return not left.corpus.trusted and not (left.unsure(separator) & survivors.kept).any()
 
 
 def _score(chunk: Chunk) -> float:
@@ -212,27 +243,33 @@ def _check_tenants(ctx: RequestContext | None, chunks: Sequence[Chunk]) -> None:
         )
 
 
-def _check_texts(chunks: Sequence[Chunk]) -> None:
+def _check_texts(chunks: Sequence[Chunk], config: PackerConfig) -> None:
+    """Refuse chunks whose text is elsewhere, where it is needed."""
+    why = ""
+    if config.cuts:
+        why = "chunks may be cut, so its text is needed. Resolve the text, or let nothing be cut."
+    if config.separator is not None:
+        why = "a separator is set, so its text must be rendered. Resolve the text, or use separator=None."
     for chunk in chunks:
-        if not chunk.text and chunk.content_ref is not None:
-            raise PackerError(
-                f"pack: chunk {chunk.id!r} has only content_ref {chunk.content_ref!r}, but a separator "
-                "is set, so its text must be rendered. Resolve the text, or use separator=None."
-            )
+        if chunk.text or chunk.content_ref is None:
+            continue
+        has = f"pack: chunk {chunk.id!r} has only content_ref {chunk.content_ref!r}"
+        if why:
+            raise PackerError(f"{has}, but {why}")
+        if config.unit == "tokens" and chunk.token_count is None:
+            raise PackerError(f"{has} and no token_count. Give token_count, or resolve the text first.")
 
 
-def _cells(chunks: list[Chunk], config: PackerConfig) -> plan.Candidates:
+def _cells(chunks: list[Chunk], left: Selected, config: PackerConfig) -> plan.Candidates:
     """Build the dedup arrays of one query: shape (n_chunks, 1)."""
     n = len(chunks)
     texts = [c.text for c in chunks]
     there = np.ones((n, 1), dtype=bool)
-    empty = np.array([not c.text.strip() and c.content_ref is None for c in chunks], dtype=bool).reshape(n, 1)
-    with_text = np.array([bool(t.strip()) for t in texts], dtype=bool).reshape(n, 1)
+    with_text = np.array([bool(t.strip()) for t in left.corpus.texts], dtype=bool).reshape(n, 1)
+    empty = ~with_text & np.array([c.content_ref is None for c in chunks], dtype=bool).reshape(n, 1)
     plain = guarded = np.full((n, 1), -1, dtype=np.int32)
     if config.deduplicates:
-        by_text, by_both = exact_groups(texts, [text_key(t) for t in texts])
-        plain = kernels.keep_first(by_text.reshape(n, 1), with_text)
-        guarded = kernels.keep_first(by_both.reshape(n, 1), with_text)
+        plain, guarded = repeats(left, with_text & ~left.nothing, config.same_text)
     near = NO_PAIRS
     if config.jaccard_threshold is not None:
         pairs = similar_pairs(shingles(texts), config.jaccard_threshold)
@@ -246,75 +283,70 @@ def _cells(chunks: list[Chunk], config: PackerConfig) -> plan.Candidates:
         )
     score = np.array([_score(c) for c in chunks], dtype=np.float64).reshape(n, 1)
 
-    def document() -> kernels.Longs:
+    def document() -> Longs:
         return document_order([c.id for c in chunks]).reshape(n, 1)
 
-    return plan.Candidates(there, empty, plain, guarded, near, score, document)
+    return plan.Candidates(there, empty, left.nothing, plain, guarded, near, score, document)
 
 
 NO_PAIRS = kernels.NearPairs.build([], [], [], [], [])
 
 
-def _sizes(chunks: list[Chunk], counter: TokenCounter, config: PackerConfig) -> plan.Sizes:
-    def column(values: list[int]) -> kernels.Ints:
-        return np.array(values, dtype=np.int64).reshape(len(chunks), 1)
-
-    if config.unit == "chars":
-        alone = [len(c.text) for c in chunks]
-    else:
-        alone = [chunk_size(c, counter) for c in chunks]
-    size = column(alone)
-    if config.separator is None:
-        return plan.Sizes(size, size)
-    gap = counter.count(config.separator)
-    joined = [
-        n + (gap if c.token_count is not None else separator_cost(counter, c.text, config.separator, n))
-        for c, n in zip(chunks, alone, strict=True)
-    ]
-    return plan.Sizes(size, column(joined))
-
-
 def _decisions(
-    chunks: list[Chunk], sizes: plan.Sizes, book: plan.Ledger, config: PackerConfig
-) -> tuple[Decision, ...]:
+    chunks: list[Chunk], left: Selected, sizes: plan.Sizes, book: Ledger, config: PackerConfig,
+    trims: dict[int, Trim],
+) -> tuple[Decision, ...]:  # fmt: skip
     out = []
+    whole = left.corpus.size(config.unit)
     for rank, chunk in enumerate(chunks):
         code = int(book.reason[rank, 0])
         of = int(book.of[rank, 0])
+        is_cut = rank in trims or left.slot[rank, 0] >= 0
         out.append(
             Decision(
                 chunk.id,
                 rank + 1,
                 chunk.score,
-                int(sizes.size[rank, 0]),
-                code == plan.KEPT,
-                plan.REASONS[code],
+                trims[rank][1] if rank in trims else int(sizes.size[rank, 0]),
+                code == KEPT,
+                REASONS[code],
                 chunks[of].id if of >= 0 else None,
                 float(book.similarity[rank, 0]) if of >= 0 else None,
-                int(book.over_by[rank, 0]) if code == plan.OVER_BUDGET else None,
+                int(book.over_by[rank, 0]) if code == OVER_BUDGET else None,
                 config.unit,
+                int(whole[rank]) if is_cut else None,
             )
         )
     return tuple(out)
 
 
 def _render(
-    chunks: list[Chunk], ranks: list[int], book: plan.Ledger, config: PackerConfig
+    chunks: list[Chunk], left: Selected, filled: Filled, book: Ledger, config: PackerConfig
 ) -> tuple[str, tuple[Span, ...]]:
     separator = READING_SEPARATOR if config.separator is None else config.separator
-    repeats: dict[int, list[str]] = {}
+    repeated: dict[int, list[str]] = {}
     for rank, chunk in enumerate(chunks):
-        keeper = plan.keeper(book, rank, 0)
-        if keeper != rank:
-            repeats.setdefault(keeper, []).append(chunk.id)
-    spans = []
+        first = keeper(book, rank, 0)
+        if first != rank:
+            repeated.setdefault(first, []).append(chunk.id)
+    spans, parts = [], []
     at = 0
-    for rank in ranks:
+    for rank in filled.ranks:
         chunk = chunks[rank]
-        also = tuple(repeats.get(rank, ()))
-        spans.append(Span(chunk.id, rank + 1, at, at + len(chunk.text), 0, len(chunk.text), also))
-        at += len(chunk.text) + len(separator)
-    return separator.join(chunks[r].text for r in ranks), tuple(spans)
+        slices = left.slices(rank, 0)
+        if rank in filled.trims:
+            slices = first_of(slices, filled.trims[rank][0])
+        length = sum(b - a for a, b in slices)
+        exact = pieces(chunk.text, slices, at, collapsed=config.white_space == "collapse")
+        begin, end = (exact[0].source_start, exact[-1].source_end) if exact else (0, 0)
+        also = tuple(repeated.get(rank, ()))
+        cut = length < int(left.corpus.n_chars[rank])
+        n = left.n_sentences(rank, 0, config) if config.sentence_selection is not None else None
+        spans.append(Span(chunk.id, rank + 1, at, at + length, begin, end, also, exact, cut, n))
+        text = left.corpus.texts[rank]
+        parts.append("".join(text[a:b] for a, b in slices))
+        at += length + len(separator)
+    return separator.join(parts), tuple(spans)
 
 
 def _conflicts(kept: list[Chunk]) -> tuple[ConflictAnnotation, ...]:
@@ -345,6 +377,6 @@ def _describe(span: OtelSpan, packed: PackedContext, n_in: int) -> None:
         "packtools.conflicts": len(packed.conflicts),
         "packtools.order": packed.config.order,
         "packtools.tokenizer": packed.counter,
-        **{f"packtools.dropped.{name}": reasons.count(name) for name in plan.REASONS if name},
+        **{f"packtools.dropped.{name}": reasons.count(name) for name in REASONS if name},
     }
     span.set_attributes({name: value for name, value in values.items() if value is not None})

@@ -1,4 +1,4 @@
-"""The pipeline over arrays that one query and a whole run share: dedup, fit, order, ledger.
+"""The pipeline over arrays that one query and a whole run share: dedup, fit, order.
 
 `packer` builds these arrays for one query and `prepared` for all of them, so that a pack, a slider
 move and a sweep can't disagree. No text is read here.
@@ -15,13 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from packtools import kernels
+from packtools.arrays import Bools, Floats, Ints, Longs
 from packtools.budget import get_fill
-from packtools.kernels import Bools, Floats, Ints, Layout, NearPairs
+from packtools.config import PackerConfig
+from packtools.kernels import Layout, NearPairs
 from packtools.ordering import ANY_END, arrangement, get_ordering
-from packtools.schema import PackerConfig
-
-KEPT, DUPLICATE, NEAR_DUPLICATE, OVER_BUDGET, EMPTY, ABSENT = range(6)
-REASONS = (None, "duplicate_of", "near_duplicate_of", "over_budget", "empty", None)
 
 
 @dataclass(frozen=True)
@@ -34,6 +32,8 @@ class Candidates:
         Whether the cell is a candidate at all (False is padding).
     empty : ndarray of bool
         A candidate without anything to pack.
+    unselected : ndarray of bool
+        A candidate of which the select step leaves nothing.
     plain, guarded : ndarray of int32
         Rank of the first cell with equal text, -1 if none; without and with the guard.
     pairs : NearPairs
@@ -45,11 +45,12 @@ class Candidates:
 
     there: Bools
     empty: Bools
+    unselected: Bools
     plain: Ints
     guarded: Ints
     pairs: NearPairs
     score: Floats
-    document: Callable[[], kernels.Longs]
+    document: Callable[[], Longs]
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,12 @@ class Survivors:
     kept: Bools
     equal_to: Ints
     near: NearPairs
-    near_used: kernels.Longs
+    near_used: Longs
 
 
 def dedup(cells: Candidates, config: PackerConfig) -> Survivors:
     """Drop empty cells, exact duplicates, then near-duplicates of what stays."""
-    kept = cells.there & ~cells.empty
+    kept = cells.there & ~cells.empty & ~cells.unselected
     equal_to = np.full(kept.shape, -1, dtype=np.int32)
     if config.deduplicates:
         equal_to = cells.guarded if config.protect_differences else cells.plain
@@ -107,8 +108,8 @@ class Course:
         Sorts kept cells before they are arranged; None is the rank.
     """
 
-    step: kernels.Longs | None
-    key: kernels.Longs | None
+    step: Longs | None
+    key: Longs | None
 
     def steps(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Put values by rank into the order of filling."""
@@ -149,7 +150,7 @@ def course(cells: Candidates, sizes: Sizes, config: PackerConfig) -> Course:
     return Course(step, None)
 
 
-def _bill_key(way: Course, config: PackerConfig) -> kernels.Longs | None:
+def bill_key(way: Course, config: PackerConfig) -> Longs | None:
     """Give the key of each step, where the order of filling is not that of the key."""
     by = get_ordering(config.order).by
     if by == "document" and way.key is not None:
@@ -159,26 +160,39 @@ def _bill_key(way: Course, config: PackerConfig) -> kernels.Longs | None:
 
 def fit(
     left: Survivors, sizes: Sizes, config: PackerConfig, limits: Sequence[int | None], way: Course
-) -> tuple[Bools, Ints]:
-    """Fill every limit at once; shapes ``(ranks, limits, queries)`` and ``(limits, queries)``.
+) -> tuple[Bools, Longs]:
+    """Fill every limit at once.
 
     Exact where counts add up across the separator; see `fill` for where they don't.
+
+    Returns
+    -------
+    keep : ndarray of bool, shape (ranks, limits, queries)
+    crossing : ndarray of int64, shape (limits, queries)
+        With ``overflow="truncate"`` the rank that does not fit whole and ends the filling; it is not
+        in `keep`. -1 is none.
     """
     most = kernels.no_budget(sizes.size.dtype)
     bounds = [most if n is None else min(n, most - 1) for n in limits]
     size = way.steps(sizes.size)
     joined = size if sizes.joined is sizes.size else way.steps(sizes.joined)
-    keep, used = kernels.greedy_fit(
-        size, joined, way.steps(left.kept), bounds, _ends_with(config), _bill_key(way, config)
-    )
+    given = size, joined, way.steps(left.kept), bounds, ends_with(config), bill_key(way, config)
+    if config.overflow == "truncate":
+        keep, crossing = kernels.fit_until_full(*given)
+        if way.step is not None:
+            ranks = np.take_along_axis(way.step, np.maximum(crossing, 0), axis=0)
+            crossing = np.where(crossing >= 0, ranks, -1)
+    else:
+        keep, _ = kernels.greedy_fit(*given)
+        crossing = np.full((len(bounds), size.shape[1]), -1, dtype=np.int64)
     if way.step is not None:
         keep = np.stack([way.ranks(keep[:, b]) for b in range(len(bounds))], axis=1)
-    return keep, used
+    return keep, crossing
 
 
-def _ends_with(config: PackerConfig) -> str:
-    ends_with = get_ordering(config.order).ends_with
-    return "new" if ends_with == ANY_END else ends_with  # those queries go through `fill`
+def ends_with(config: PackerConfig) -> str:
+    end = get_ordering(config.order).ends_with
+    return "new" if end == ANY_END else end  # those queries go through `fill`
 
 
 def lay_out(keep: Bools, config: PackerConfig, way: Course) -> Layout:
@@ -186,150 +200,15 @@ def lay_out(keep: Bools, config: PackerConfig, way: Course) -> Layout:
     return kernels.lay_out(keep, partial(arrangement, config.order), way.key)
 
 
-def _placed(ranks: Sequence[int], query: int, config: PackerConfig, way: Course) -> list[int]:
-    """Put the kept ranks of one query into prompt order."""
-    ordered = way.sort(ranks, query)
-    return [ordered[i] for i in arrangement(config.order, len(ordered))]
-
-
-@dataclass(frozen=True)
-class Filled:
-    """Hold one query that was filled or checked on its rendered text.
+def rendered(size: Ints, joined: Ints, layout: Layout) -> Longs:
+    """Sum what kept cells cost as rendered: all but the last of a query with their separator.
 
     Parameters
     ----------
-    ranks : list of int
-        Kept, in prompt order.
-    used : int
-    over : dict of int to int
-        Ranks given up, and by how much the text was over with each.
+    size, joined : ndarray of int, shape (n_kept,)
+        In the order of `layout`.
     """
-
-    ranks: list[int]
-    used: int
-    over: dict[int, int]
-
-
-def fill(
-    ranks: Sequence[int], sizes: Sizes, query: int, config: PackerConfig, way: Course,
-    measure: Callable[[list[int]], int], *, slack: int,
-) -> Filled:  # fmt: skip
-    """Fill one query by the count of what would be sent.
-
-    For separators across which counts don't add up, and orderings whose last chunk is not known
-    beforehand. The sum of the parts decides where it is far from the limit; near it the rendered
-    text is counted.
-
-    Parameters
-    ----------
-    ranks : sequence of int
-        What dedup left, in the order of filling.
-    sizes : Sizes
-    query : int
-        Column of `sizes`.
-    config : PackerConfig
-    way : Course
-    measure : callable
-        Gives the cost of the rendered text of ranks in prompt order.
-    slack : int
-        Units by which one join may change the sum of the parts; 0 if it is exact.
-
-    Notes
-    -----
-    `over` of a chunk far over the limit is the sum of the parts, within `slack` a join.
-    """
-    limit = config.limit
-    if limit is None:
-        return settle(ranks, query, config, way, None, measure)
-    size, joined = sizes.size[:, query].tolist(), sizes.joined[:, query].tolist()
-    kept: list[int] = []
-    over: dict[int, int] = {}
-    for rank in ranks:
-        trial = [*kept, rank]
-        placed = _placed(trial, query, config, way)
-        total = sum(joined[r] for r in placed[:-1]) + size[placed[-1]]
-        doubt = slack * (len(trial) - 1)
-        if doubt and total - doubt <= limit < total + doubt:
-            total, doubt = measure(placed), 0
-        if total - doubt <= limit:
-            kept = trial
-        else:
-            over[rank] = total - limit
-    settled = settle(kept, query, config, way, limit, measure)
-    return Filled(settled.ranks, settled.used, over | settled.over)
-
-
-def settle(
-    kept: Sequence[int], query: int, config: PackerConfig, way: Course, limit: int | None,
-    measure: Callable[[list[int]], int],
-) -> Filled:  # fmt: skip
-    """Count what would be sent and, while it is over, give up the chunk that was taken last."""
-    left = list(kept)
-    over: dict[int, int] = {}
-    while True:
-        ranks = _placed(left, query, config, way)
-        used = measure(ranks)
-        if limit is None or used <= limit or not left:
-            return Filled(ranks, used, over)
-        over[left.pop()] = used - limit
-
-
-@dataclass(frozen=True)
-class Ledger:
-    """Hold the decision on every cell: reason code, rank of the keeper, similarity, overshoot."""
-
-    reason: Ints
-    of: Ints
-    similarity: Floats
-    over_by: Ints
-
-
-def ledger(
-    cells: Candidates,
-    sizes: Sizes,
-    left: Survivors,
-    keep: Bools,
-    config: PackerConfig,
-    way: Course,
-    given_up: dict[tuple[int, int], int],
-) -> Ledger:
-    """Say of each cell what became of it.
-
-    Parameters
-    ----------
-    keep : ndarray of bool, shape (ranks, queries)
-        Final.
-    given_up : dict of (rank, query) to int
-        Cells that were decided on the rendered text, and by how much it was over.
-    """
-    shape = keep.shape
-    reason = np.full(shape, ABSENT, dtype=np.int32)
-    of = np.full(shape, -1, dtype=np.int32)
-    similarity = np.full(shape, np.nan)
-    over_by = np.zeros(shape, dtype=sizes.size.dtype)
-    reason[cells.there] = OVER_BUDGET
-    reason[keep] = KEPT
-    reason[cells.there & cells.empty] = EMPTY
-    repeats = cells.there & ~cells.empty & (left.equal_to >= 0)
-    reason[repeats], of[repeats], similarity[repeats] = DUPLICATE, left.equal_to[repeats], 1.0
-    pairs, used = left.near, left.near_used
-    at = (pairs.lower[used], pairs.query[used])
-    reason[at], of[at], similarity[at] = NEAR_DUPLICATE, pairs.upper[used], pairs.jaccard[used]
-    late = reason == OVER_BUDGET
-    if late.any() and config.limit is not None:
-        limit = min(config.limit, kernels.no_budget(sizes.size.dtype) - 1)
-        size = way.steps(sizes.size)
-        joined = size if sizes.joined is sizes.size else way.steps(sizes.joined)
-        key = _bill_key(way, config)
-        over = way.ranks(kernels.overshoot(size, joined, way.steps(keep), limit, _ends_with(config), key))
-        over_by[late] = over[late]
-        for cell, excess in given_up.items():
-            over_by[cell] = excess
-    return Ledger(reason, of, similarity, over_by)
-
-
-def keeper(book: Ledger, rank: int, query: int) -> int:
-    """Follow "duplicate of" to the end: the rank of the cell that stands for this one."""
-    while book.of[rank, query] >= 0:
-        rank = int(book.of[rank, query])
-    return rank
+    total = kernels.group_sum(joined, layout.start)
+    last = layout.start[np.flatnonzero(np.diff(layout.start)) + 1] - 1
+    total[layout.query[last]] -= (joined - size)[last]
+    return total

@@ -1,46 +1,44 @@
 """Prepare a run once, evaluate any setting at once.
 
 `prepare` reads, counts and compares each distinct passage; `PreparedRun.evaluate` only moves
-arrays, through the same `plan` that `ContextPacker` uses for one query.
+arrays, through the same `select` and `plan` that `ContextPacker` uses for one query.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import numpy as np
 import numpy.typing as npt
 
-from packtools import kernels, metrics, plan
+from packtools import cells, metrics, plan
+from packtools.arrays import Bools, Ints
 from packtools.budget import get_fill
-from packtools.counters import (
-    CharCounter,
-    TokenCounter,
-    additive,
-    counter_for,
-    join_slack,
-    separator_cost,
-    starts_loosely,
-)
-from packtools.dedup import exact_groups, retrieved_together, similar_pairs
+from packtools.config import PackerConfig
+from packtools.corpus import REMEMBERED, Corpus
+from packtools.counters import TokenCounter, counter_for
 from packtools.errors import SettingError, check_share, fail
-from packtools.ordering import ANY_END, document_order, get_ordering
+from packtools.facts import Facts, find_facts
+from packtools.ordering import get_ordering
 from packtools.packed import PackedRun
-from packtools.progress import progress
+from packtools.picking import Pairs
 from packtools.runs.model import Run
-from packtools.schema import PackerConfig
-from packtools.text import Shingles, compare, differences
+from packtools.selected import Selected, repeats
+from packtools.selecting import check_queries, scored_pairs, select, untouched
+from packtools.selection import Weights
 
 __all__ = ["PreparedRun", "prepare"]
 
 MIN_JACCARD = 0.5
 SEPARATORS = ("\n\n",)
-REMEMBERED = 200_000
-"""Counts of rendered texts that are kept."""
+SETTINGS = 64
+"""Settings of one stage whose outcome is kept; fewer where they would hold more than `CELLS`."""
+CELLS = 8_000_000
+T = TypeVar("T")
 
 
 def prepare(
@@ -49,6 +47,7 @@ def prepare(
     counter: str | TokenCounter = "cl100k_base",
     min_jaccard: float = MIN_JACCARD,
     separators: Sequence[str] = SEPARATORS,
+    splitters: Sequence[str] = (),
 ) -> PreparedRun:
     """Do everything slow once: count tokens, find near-duplicates, find the answers.
 
@@ -62,6 +61,9 @@ def prepare(
         The lowest `jaccard_threshold` that can be evaluated later.
     separators : sequence of str, default ("\\n\\n",)
         Separators whose cost is counted now; another one is counted when it is first used.
+    splitters : sequence of str, default ()
+        Names in `SPLITTERS` by which sentences are told apart now, and numbers and names found, for
+        settings that cut passages; otherwise that is done when it is first needed.
 
     Returns
     -------
@@ -84,11 +86,16 @@ def prepare(
 
         run = load_run(run)
     floor = check_share(SettingError, "prepare", "min_jaccard", min_jaccard)
-    if isinstance(separators, str):
-        fail(
-            SettingError, "prepare", "separators", "a list of strings", separators, f"Write [{separators!r}]."
-        )
-    return PreparedRun(run, counter_for(counter), floor, tuple(separators))
+    for name, given in (("separators", separators), ("splitters", splitters)):
+        if isinstance(given, str):
+            fail(SettingError, "prepare", name, "a list of strings", given, f"Write [{given!r}].")
+    prepared = PreparedRun(run, counter_for(counter), floor)
+    for separator in separators:
+        prepared.corpus.behind(separator)
+    for splitter in splitters:
+        prepared.corpus.table(splitter)
+        prepared.facts  # noqa: B018
+    return prepared
 
 
 class PreparedRun:
@@ -98,220 +105,148 @@ class PreparedRun:
     evaluation works from them.
     """
 
-    def __init__(
-        self, run: Run, counter: TokenCounter, min_jaccard: float, separators: tuple[str, ...]
-    ) -> None:
-        self.run, self.counter, self.min_jaccard = run, counter, min_jaccard
+    def __init__(self, run: Run, counter: TokenCounter, min_jaccard: float) -> None:
+        self.run, self.min_jaccard = run, min_jaccard
         self.qids: list[str] = list(run.queries.index)
-        self._lay_out_cells()
-        self._sizes: dict[tuple[str, str | None], plan.Sizes] = {}
-        self._courses: dict[tuple[Any, ...], plan.Course] = {}
-        self._left: dict[tuple[bool, float | None, bool], plan.Survivors] = {}
-        self._full: dict[tuple[str, str | None], npt.NDArray[Any]] = {}
-        self._unsure: dict[str | None, kernels.Bools] = {}
-        self._recounts: dict[tuple[str, str, tuple[int, ...]], int] = {}
-        self._n_tokens = self._count(self._texts)
-        self._n_chars = np.array([len(t) for t in self._texts], dtype=np.int64)
-        self.cells = self._find_repeats()
-        self.relevant = self._find_relevant()
+        self.passage, self.docids, texts = cells.lay_out(run)
+        self.corpus = Corpus(texts, counter)
+        self.corpus.n_tokens  # noqa: B018
+        self.cells = cells.find_candidates(run, self.passage, self.docids, texts, min_jaccard)
+        self.relevant = cells.find_relevant(run, self.passage, self.docids)
         self.answer_at = self._find_answers()
-        for separator in separators:
-            self.sizes("tokens", separator)
+        self._kept: dict[str, dict[Any, Any]] = {}
+
+    @property
+    def counter(self) -> TokenCounter:
+        """The token counter in use."""
+        return self.corpus.counter
+
+    def _once(self, stage: str, key: object, work: Callable[[], T]) -> T:
+        """Give what a stage came to under a setting; worked out once, the oldest forgotten."""
+        known = self._kept.setdefault(stage, {})
+        if key not in known:
+            if len(known) >= min(SETTINGS, max(CELLS // max(self.passage.size, 1), 4)):
+                known.pop(next(iter(known)))
+            known[key] = work()
+        found: T = known[key]
+        return found
 
     # --- what is done once ------------------------------------------------------------------
 
-    def _lay_out_cells(self) -> None:
-        """Number the distinct passages and put them where they were retrieved."""
-        frame = self.run.candidates
-        query, docid = frame["qid"].cat.codes.to_numpy(), frame["docid"].cat.codes.to_numpy()
-        rank = frame["rank"].to_numpy() - 1
-        docids = frame["docid"].cat.categories
-        row = self.run.passages.index.get_indexer(docids)
-        number = np.full(len(docids), -1, dtype=np.int32)
-        number[row >= 0] = np.arange((row >= 0).sum())
-        shape = (int(rank.max(initial=-1)) + 1, len(self.qids))
-        self.passage = np.full(shape, -1, dtype=np.int32)
-        self.passage[rank, query] = number[docid]
-        self.docids: list[str] = list(docids[row >= 0])
-        self._texts: list[str] = self.run.passages["text"].to_numpy()[row[row >= 0]].tolist()
-
-    def _count(self, texts: list[str]) -> kernels.Ints:
-        """Count each distinct text once."""
-        known: dict[str, int] = dict.fromkeys(texts, 0)
-        count = self.counter.count
-        for text in progress(known, f"count tokens ({self.counter.name})", len(known)):
-            known[text] = count(text)
-        return np.array([known[t] for t in texts], dtype=np.int64)
-
-    def _find_repeats(self) -> plan.Candidates:
-        """Find exact and near-duplicates among passages retrieved together."""
-        texts, there = self._texts, self.passage >= 0
-        empty_text = np.array([not t.strip() for t in texts], dtype=bool)
-        empty = there & empty_text[self.passage] if len(texts) else there
-        found = compare(texts)
-        by_text, by_both = exact_groups(texts, found.keys)
-        some = there & ~empty
-        plain = self._first_equal(by_text, some)
-        guarded = plain if np.array_equal(by_text, by_both) else self._first_equal(by_both, some)
-        pairs = self._find_pairs(there, found.shingles)
-
-        def document() -> kernels.Longs:
-            return np.where(there, document_order(self.docids)[self.passage], -1)
-
-        return plan.Candidates(there, empty, plain, guarded, pairs, self._scores(there), document)
-
-    def _scores(self, there: kernels.Bools) -> kernels.Floats:
-        """Give the score of every cell as `Run.chunks` does; NaN is padding."""
-        frame = self.run.candidates
-        score = np.full(there.shape, np.inf)
-        at = frame["rank"].to_numpy() - 1, frame["qid"].cat.codes.to_numpy()
-        given = frame["score"].to_numpy(np.float64)
-        score[at] = np.where(np.isfinite(given), given, np.inf)
-        score = np.minimum.accumulate(score, axis=0)
-        score[np.isinf(score)] = 0.0
-        return np.where(there, score, np.nan)
-
-    def _first_equal(self, group: kernels.Longs, some: kernels.Bools) -> kernels.Ints:
-        """Find the first cell of each query whose passage is in the same group."""
-        if not len(group):
-            return self.passage
-        shared = np.bincount(group)[group] > 1
-        return kernels.keep_first(group[self.passage], some & shared[self.passage])
-
-    def _find_pairs(self, there: kernels.Bools, cut: Shingles) -> kernels.NearPairs:
-        rank, query = np.nonzero(there)
-        passage = self.passage[rank, query].astype(np.int64)
-        pairs = similar_pairs(cut, self.min_jaccard, (query, passage))
-        involved = kernels.distinct(np.concatenate([pairs.first, pairs.second]))
-        marks = {int(i): differences(self._texts[i]) for i in involved}
-        unlike = [marks[int(a)] != marks[int(b)] for a, b in zip(pairs.first, pairs.second, strict=True)]
-        return retrieved_together(rank, query, passage, len(self._texts), pairs, np.array(unlike, dtype=bool))
-
-    def _find_relevant(self) -> kernels.Bools | None:
-        """Mark the judged-relevant candidates; None without qrels."""
-        qrels = self.run.qrels
-        if qrels is None:
-            return None
-        good = qrels[qrels["label"] > 0]
-        place = {docid: i for i, docid in enumerate(self.docids)}
-        number = {qid: i for i, qid in enumerate(self.qids)}
-        q = good["qid"].map(number)
-        d = good["docid"].map(place)
-        known = (q.notna() & d.notna()).to_numpy()
-        width = len(self.docids)
-        pair = q[known].to_numpy(np.int64) * width + d[known].to_numpy(np.int64)
-        cell = np.arange(len(self.qids)) * width + self.passage.astype(np.int64)
-        return np.asarray(np.isin(cell, pair) & (self.passage >= 0), dtype=bool)
-
-    def _find_answers(self) -> kernels.Ints | None:
+    def _find_answers(self) -> Ints | None:
         """Find where each candidate holds an answer of its query; None without answers."""
         if self.run.answers is None:
             return None
-        return metrics.find_answers(self._texts, self.passage, list(self.run.answers))
+        return metrics.find_answers(self.corpus.texts, self.passage, list(self.run.answers))
+
+    @cached_property
+    def facts(self) -> Facts:
+        """The numbers and names of every passage."""
+        return find_facts(self.corpus.texts)
+
+    @cached_property
+    def weights(self) -> Weights:
+        """TF-IDF weights of the run's passages."""
+        return Weights(self.corpus.texts)
 
     def with_counter(self, counter: str | TokenCounter) -> PreparedRun:
-        """Give the same run counted by another counter; nothing is compared again."""
-        other = copy.copy(self)
-        other.counter = counter_for(counter)
-        other._sizes, other._full, other._recounts, other._unsure, other._courses = {}, {}, {}, {}, {}
-        other._n_tokens = other._count(self._texts)
-        for unit, separator in self._sizes:
-            other.sizes(unit, separator)
+        """Give the same run counted by another counter; nothing is compared or split again."""
+        other = self._with(self.corpus.with_counter(counter_for(counter)))
+        for separator in self.corpus.separators:
+            other.corpus.behind(separator)
         return other
 
-    # --- sizes ------------------------------------------------------------------------------
+    def _with(self, corpus: Corpus) -> PreparedRun:
+        other = copy.copy(self)
+        other.corpus, other._kept = corpus, {}
+        other.__dict__.pop("collapsed", None)
+        other.corpus.n_tokens  # noqa: B018
+        return other
 
-    def sizes(self, unit: str, separator: str | None) -> plan.Sizes:
-        """Give the cost of every cell in a unit under a separator; counted once."""
-        key = (unit, separator)
-        if key not in self._sizes:
-            alone = self._n_tokens if unit == "tokens" else self._n_chars
-            size = self._spread(alone)
-            if separator is None:
-                self._sizes[key] = plan.Sizes(size, size)
-            elif unit == "chars":
-                self._sizes[key] = plan.Sizes(size, self._spread(alone + len(separator)))
-            else:
-                extra = [
-                    separator_cost(self.counter, text, separator, int(n))
-                    for text, n in zip(self._texts, alone, strict=True)
-                ]
-                self._sizes[key] = plan.Sizes(size, self._spread(alone + np.array(extra, dtype=np.int64)))
-        return self._sizes[key]
+    @cached_property
+    def collapsed(self) -> PreparedRun:
+        """The same run with white space collapsed; this very one if that changes no passage."""
+        corpus = self.corpus.collapsed
+        if corpus is self.corpus:
+            return self
+        other = self._with(corpus)
+        other.collapsed = other
+        other.__dict__.pop("facts", None)
+        empty = cells.find_empty(corpus.texts, self.passage)
+        whole = untouched(corpus, self.passage, PackerConfig())
+        plain, guarded = repeats(whole, (self.passage >= 0) & ~empty, "normalised")
+        other.cells = replace(self.cells, empty=empty, plain=plain, guarded=guarded)
+        other.answer_at = other._find_answers()
+        return other
 
-    def _spread(self, values: kernels.Ints) -> kernels.Ints:
-        """Put a value of each passage into its cells; 0 elsewhere. 32 bits, where sums stay within."""
-        if not len(values):
-            return np.zeros(self.passage.shape, dtype=np.int32)
-        small = int(values.max()) * len(self.passage) < kernels.no_budget(np.int32)
-        values = values.astype(np.int32 if small else np.int64)
-        return np.where(self.passage >= 0, values[self.passage], values.dtype.type(0))
+    # --- what a setting leaves and costs ------------------------------------------------------
 
-    def unsure(self, separator: str | None) -> kernels.Bools:
-        """Mark the passages before which token counts may not add up across a separator.
+    def pairs(self, config: PackerConfig) -> Pairs:
+        """Give the sentences of every candidate, scored and ranked; depends on no budget."""
+        queries = self.run.queries["text"].tolist()
+        check_queries(config, any(q.strip() for q in queries))
+        key = (config.sentence_selection, config.splitter, config.min_sentence_chars)
+        return self._once(
+            "pairs", key, lambda: scored_pairs(self.corpus, self.passage, queries, config, self.weights)
+        )
 
-        All of them where the counter promises nothing; else those that start with white space or
-        "/", where tokens may merge across the line break.
-        """
-        if separator not in self._unsure:
-            n = len(self._texts)
-            if separator is None or isinstance(self.counter, CharCounter):
-                found = np.zeros(n, dtype=bool)
-            elif not additive(self.counter, separator):
-                found = np.ones(n, dtype=bool)
-            else:
-                found = np.array([starts_loosely(t) for t in self._texts], dtype=bool)
-            self._unsure[separator] = found
-        return self._unsure[separator]
+    def left(self, config: PackerConfig) -> Selected:
+        """Give what the select step leaves of every candidate."""
+        return self._once(
+            "left",
+            _select_key(config),
+            lambda: select(self.corpus, self.passage, config, lambda: self.pairs(config)),
+        )
+
+    def sizes(self, config: PackerConfig) -> plan.Sizes:
+        """Give the cost of every cell under a setting."""
+        key = (config.separator, _select_key(config))
+        return self._once("sizes", key, lambda: self.left(config).sizes(config.separator))
+
+    def whole_sizes(self, unit: str) -> Ints:
+        """Give the size of every cell before anything is cut."""
+        whole = PackerConfig(unit=unit)  # type: ignore[arg-type]
+        return self._once("whole", unit, lambda: self.left(whole).sizes(None).size)
+
+    def unsure(self, config: PackerConfig) -> Bools:
+        """Mark cells before which token counts may not add up across the separator."""
+        separator = str(config.separator)
+        return self._once(
+            "unsure", (separator, _select_key(config)), lambda: self.left(config).unsure(separator)
+        )
+
+    def answer_in(self, query: int, text: str) -> int:
+        """Find the first answer of a query in a text; remembered, -1 if none is there."""
+        key = (query, text)
+        known = self._kept.setdefault("answers", {})
+        if key not in known:
+            if len(known) >= REMEMBERED:
+                known.clear()
+            given = () if self.run.answers is None else self.run.answers.iloc[query]
+            known[key] = metrics.find_answer(text, given)
+        return int(known[key])
+
+    def candidates(self, config: PackerConfig) -> plan.Candidates:
+        """Give what dedup needs to know, of the texts as the select step leaves them."""
+        if config.passage_budget is None and config.same_text == "normalised":
+            return self.cells
+        key = (_select_key(config), config.same_text, config.deduplicates)
+        return self._once("candidates", key, lambda: self._candidates(config))
+
+    def _candidates(self, config: PackerConfig) -> plan.Candidates:
+        left = self.left(config)
+        found = replace(self.cells, unselected=left.nothing)
+        if config.deduplicates:
+            some = found.there & ~found.empty & ~left.nothing
+            plain, guarded = repeats(left, some, config.same_text)
+            found = replace(found, plain=plain, guarded=guarded)
+        return found
 
     def course(self, config: PackerConfig) -> plan.Course:
-        """Give the order of filling and of the prompt; found once for each kind."""
-        key = (get_fill(config.fill), get_ordering(config.order).by, config.unit, config.separator)
-        if key not in self._courses:
-            self._courses[key] = plan.course(self.cells, self.sizes(config.unit, config.separator), config)
-        return self._courses[key]
-
-    def fill_unsure(self, config: PackerConfig, left: plan.Survivors) -> dict[int, plan.Filled]:
-        """Fill on their rendered text the queries for which sums of counts don't decide."""
-        separator = config.separator
-        if separator is None:
-            return {}
-        counts = self.unsure(separator) if config.unit == "tokens" else np.zeros(len(self._texts), dtype=bool)
-        any_end = get_ordering(config.order).ends_with == ANY_END
-        if not counts.any() and not any_end:
-            return {}
-        marked = left.kept & counts[self.passage]
-        sizes = self.sizes(config.unit, separator)
-        out, way = {}, self.course(config)
-        for query in range(len(self.qids)) if any_end else np.flatnonzero(marked.any(axis=0)).tolist():
-            ranks = way.filled(left.kept[:, query], query)
-            measure = partial(self._measure, separator, config.unit, query)
-            slack = join_slack(self.counter) if marked[:, query].any() else 0
-            out[query] = plan.fill(ranks, sizes, query, config, way, measure, slack=slack)
-        return out
-
-    def _measure(self, separator: str, unit: str, query: int, ranks: Sequence[int]) -> int:
-        """Count a rendered text; remembered."""
-        passages = tuple(self.passage[list(ranks), query].tolist())
-        key = (separator, unit, passages)
-        if key not in self._recounts:
-            if len(self._recounts) > REMEMBERED:
-                self._recounts.clear()
-            text = separator.join(self._texts[p] for p in passages)
-            self._recounts[key] = len(text) if unit == "chars" else self.counter.count(text)
-        return self._recounts[key]
-
-    def recount_tokens(self, config: PackerConfig, layout: kernels.Layout, n: kernels.Longs) -> kernels.Longs:
-        """Count the text of queries whose token counts don't add up, when characters were packed."""
-        counts = self.unsure(config.separator)
-        if config.separator is None or not counts.any():
-            return n
-        for query in np.unique(layout.query[counts[self.passage[layout.rank, layout.query]]]).tolist():
-            ranks = layout.rank[layout.start[query] : layout.start[query + 1]]
-            n[query] = self._measure(config.separator, "tokens", query, ranks.tolist())
-        return n
-
-    # --- what a setting costs ---------------------------------------------------------------
+        """Give the order of filling and of the prompt."""
+        by = get_ordering(config.order).by
+        key = (get_fill(config.fill), by, config.separator, _select_key(config))
+        return self._once("course", key, lambda: plan.course(self.cells, self.sizes(config), config))
 
     def survivors(self, config: PackerConfig) -> plan.Survivors:
         """Give what is left after dedup; a look-up for every threshold seen before."""
@@ -325,12 +260,9 @@ class PreparedRun:
                 threshold,
                 f"Pairs were kept from there on; use prepare(run, min_jaccard={threshold}).",
             )
-        key = (config.deduplicates, threshold, config.protect_differences)
-        if key not in self._left:
-            if len(self._left) >= 64:
-                self._left.pop(next(iter(self._left)))
-            self._left[key] = plan.dedup(self.cells, config)
-        return self._left[key]
+        same = config.same_text if config.deduplicates else None
+        key = (same, threshold, config.protect_differences, _select_key(config))
+        return self._once("survivors", key, lambda: plan.dedup(self.candidates(config), config))
 
     def evaluate(self, config: PackerConfig) -> PackedRun:
         """Pack every query under one setting and compute all available metrics.
@@ -346,30 +278,35 @@ class PreparedRun:
         Raises
         ------
         PackerError
-            If the ordering is unknown.
+            If an ordering, a fill, a selection or a splitter is unknown, or the selection needs
+            query text and the run has none.
         SettingError
             If the threshold is below `min_jaccard`.
 
         Notes
         -----
-        Equal to `ContextPacker.pack_sync` query by query. Counts no text, except for queries in
-        which a passage starts with white space or "/", and for counters that don't promise that
-        counts add up: there the rendered text is counted near the limit, and remembered.
+        Equal to `ContextPacker.pack_sync` query by query. Splits and compares nothing again. Counts
+        no text, except where it must, and remembers the count: sentences that are packed for the
+        first time, what a passage is cut to, queries in which a passage starts with white space or
+        "/" (near the limit), and everything rendered for counters that don't promise that counts
+        add up.
         """
         return self.evaluate_budgets(config, [config.budget])[0]
 
     def evaluate_budgets(self, config: PackerConfig, budgets: Sequence[int | None]) -> list[PackedRun]:
         """Pack every query under several budgets at once; one `PackedRun` each, in that order."""
+        if config.white_space == "collapse" and self.collapsed is not self:
+            return self.collapsed.evaluate_budgets(config, budgets)
         configs = [config.replace(budget=b) for b in budgets]
         out: list[PackedRun | None] = [None] * len(configs)
         for deduplicates in {c.deduplicates for c in configs}:
             chosen = [i for i, c in enumerate(configs) if c.deduplicates == deduplicates]
             some = configs[chosen[0]]
-            left = self.survivors(some)
-            sizes = self.sizes(some.unit, some.separator)
-            keep, _ = plan.fit(left, sizes, some, [configs[i].limit for i in chosen], self.course(some))
+            survivors, sizes, way = self.survivors(some), self.sizes(some), self.course(some)
+            limits = [configs[i].limit for i in chosen]
+            keep, crossing = plan.fit(survivors, sizes, some, limits, way)
             for place, i in enumerate(chosen):
-                out[i] = PackedRun.build(self, configs[i], left, keep[:, place])
+                out[i] = PackedRun.build(self, configs[i], keep[:, place], crossing[place])
         return [packed for packed in out if packed is not None]
 
     @cached_property
@@ -385,15 +322,25 @@ class PreparedRun:
 
     def full(self, unit: str, separator: str | None) -> npt.NDArray[Any]:
         """Give the size of each query's full context: every candidate with text, as rendered."""
-        key = (unit, separator)
-        if key not in self._full:
+
+        def work() -> npt.NDArray[Any]:
             everything = PackerConfig(budget=None, unit=unit, separator=separator, order="descending")  # type: ignore[arg-type]
             per_query = self.evaluate(everything).per_query
-            self._full[key] = per_query["n_tokens" if unit == "tokens" else "n_chars"].to_numpy()
-        return self._full[key]
+            return per_query["n_tokens" if unit == "tokens" else "n_chars"].to_numpy()
+
+        return self._once("full", (unit, separator), work)
 
     def __repr__(self) -> str:
         return (
             f"PreparedRun({self.run.name!r}: {len(self.qids):,} queries, {len(self.docids):,} distinct "
             f"passages, {self.counter.name})"
         )
+
+
+def _select_key(config: PackerConfig) -> tuple[object, ...]:
+    """Tell settings apart by what the select step makes of them."""
+    if config.passage_budget is None:
+        return (config.unit,)
+    name = config.sentence_selection
+    how = (name, config.splitter, config.min_sentence_chars) if name is not None else None
+    return (config.unit, config.passage_budget, how)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pandas as pd
 
 from packtools import metrics
+from packtools.config import PackerConfig
 from packtools.counters import counted
 from packtools.explorer import View, order_words
 from packtools.prepared import PreparedRun
-from packtools.schema import PackerConfig
 
 __all__ = ["printed", "write_report"]
 

@@ -6,24 +6,23 @@ Nothing here computes: the stages live in `dedup`, `budget`, `ordering` and `con
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any
 
-from packtools.errors import PackerError, check_count, check_share, fail, is_number, unknown
+from packtools.config import PackerConfig
+from packtools.errors import PackerError, check_count, fail, is_number
 
 __all__ = [
     "Chunk",
     "ConflictAnnotation",
     "Decision",
     "PackedContext",
-    "PackerConfig",
+    "Piece",
     "RequestContext",
     "Span",
 ]
 
-UNITS = ("tokens", "chars")
 MOST = 1 << 40
 """The largest count of one chunk; sums stay within 64 bits."""
 CANDIDATE_COLUMNS = ("qid", "docid", "rank", "score")
@@ -96,139 +95,28 @@ class Chunk:
             object.__setattr__(self, "token_count", count)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PackerConfig:
-    """Hold every setting of a pack; the defaults are the published token packer.
+@dataclass(frozen=True)
+class Piece:
+    """Say where one exact slice stands: ``packed.text[start:end] == chunk.text[source_start:source_end]``.
 
     Parameters
     ----------
-    budget : int or None, default None
-        The most that may be used, in `unit`; None drops nothing for its size.
-    unit : {"tokens", "chars"}, default "tokens"
-        What `budget` and `reserve` count.
-    deduplicate : bool or None, default None
-        Drop chunks whose normalised text equals that of a better one. None means: whenever a
-        budget or a threshold is set, so that ``PackerConfig(budget=None)`` keeps everything.
-    jaccard_threshold : float or None, default None
-        Drop near-duplicates whose Jaccard of shingles is at or above it; None is off.
-    protect_differences : bool, default True
-        Keep both chunks of a pair that differs in a number, a date or a negation.
-    fill : str, default "score"
-        Who gets the budget first: a name in `packtools.FILLS`.
-    order : str, default "lost_in_middle"
-        Place in the prompt: a name in `packtools.ORDERINGS`.
-    separator : str or None, default None
-        Text between chunks. A string is rendered and charged; with None the sizes of the chunks
-        alone are charged and the caller renders.
-    reserve : int, default 0
-        Units of `budget` kept free for instructions, question and output.
-    detect_conflicts : bool, default True
-        Look for chunks that contradict each other.
-
-    Raises
-    ------
-    PackerError
-        If a setting breaks its rule, or the reserve leaves no room.
-
-    Examples
-    --------
-    >>> PackerConfig(budget=4000, reserve=500).limit
-    3500
-    >>> PackerConfig(budget=None).deduplicates
-    False
+    start, end : int
+    source_start, source_end : int
     """
 
-    budget: int | None = None
-    unit: Literal["tokens", "chars"] = "tokens"
-    deduplicate: bool | None = None
-    jaccard_threshold: float | None = None
-    protect_differences: bool = True
-    fill: str = "score"
-    order: str = "lost_in_middle"
-    separator: str | None = None
-    reserve: int = 0
-    detect_conflicts: bool = True
-
-    def __post_init__(self) -> None:
-        where = "PackerConfig"
-        if self.unit not in UNITS:
-            unknown(PackerError, where, "unit", self.unit, UNITS)
-        unit = self.unit[:-1]
-        reserve = check_count(PackerError, where, "reserve", self.reserve, unit, least=0)
-        object.__setattr__(self, "reserve", reserve)
-        if self.budget is not None:
-            budget = check_count(PackerError, where, "budget", self.budget, unit)
-            object.__setattr__(self, "budget", budget)
-            if budget <= reserve:
-                raise PackerError(
-                    f"{where}: 'reserve' must be less than the budget; got reserve {reserve:,} of "
-                    f"budget {budget:,} {self.unit}, which leaves {budget - reserve:,} for chunks. "
-                    "Lower the reserve or raise the budget."
-                )
-        if self.jaccard_threshold is not None:
-            share = check_share(PackerError, where, "jaccard_threshold", self.jaccard_threshold)
-            object.__setattr__(self, "jaccard_threshold", share)
-        for name, table in (("fill", "FILLS"), ("order", "ORDERINGS")):
-            if not isinstance(getattr(self, name), str):
-                fail(PackerError, where, name, f"a name in packtools.{table}", getattr(self, name))
-        if self.separator is not None and not isinstance(self.separator, str):
-            fail(PackerError, where, "separator", "a string or None", self.separator)
-        if self.deduplicate is not None and not isinstance(self.deduplicate, bool):
-            fail(PackerError, where, "deduplicate", "True, False or None", self.deduplicate)
-        for name in ("protect_differences", "detect_conflicts"):
-            if not isinstance(getattr(self, name), bool):
-                fail(PackerError, where, name, "True or False", getattr(self, name))
-
-    @property
-    def limit(self) -> int | None:
-        """Units that chunks may use: `budget` less `reserve`; None without a budget."""
-        return None if self.budget is None else self.budget - self.reserve
-
-    @property
-    def deduplicates(self) -> bool:
-        """Whether exact duplicates are dropped under these settings."""
-        if self.deduplicate is None:
-            return self.budget is not None or self.jaccard_threshold is not None
-        return self.deduplicate
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give the settings as plain values, in the order of the fields."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> PackerConfig:
-        """Build settings from a mapping; an unknown key is an error that lists the known ones."""
-        known = [f.name for f in fields(cls)]
-        for key in values:
-            if key not in known:
-                unknown(PackerError, "PackerConfig.from_dict", "setting", key, known)
-        return cls(**values)
-
-    def to_json(self) -> str:
-        """Give the settings as one JSON object."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> PackerConfig:
-        """Read settings that `to_json` wrote."""
-        try:
-            values = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise PackerError(f"PackerConfig.from_json: not JSON: {error}.") from error
-        if not isinstance(values, dict):
-            fail(PackerError, "PackerConfig.from_json", "text", "one JSON object", text)
-        return cls.from_dict(values)
-
-    def replace(self, **changes: Any) -> PackerConfig:
-        """Give the same settings with some of them changed."""
-        return replace(self, **changes)
+    start: int
+    end: int
+    source_start: int
+    source_end: int
 
 
 @dataclass(frozen=True)
 class Span:
-    """Say where a kept piece stands, in the packed text and in its untouched source.
+    """Say where a kept chunk stands, in the packed text and in its untouched source.
 
-    All offsets are half-open and count characters (code points), never bytes.
+    All offsets are half-open and count characters (code points), never bytes. `verify_spans` checks
+    them.
 
     Parameters
     ----------
@@ -237,11 +125,18 @@ class Span:
     rank : int
         1-based place of the chunk in retrieval order.
     start, end : int
-        ``packed.text[start:end]`` is the piece.
+        ``packed.text[start:end]`` is what was packed of the chunk.
     source_start, source_end : int
-        ``chunk.text[source_start:source_end]`` is the same piece.
+        Where in ``chunk.text`` it begins and ends.
     also : tuple of str, default ()
         Ids of chunks that were dropped as (near-)duplicates of this one.
+    pieces : tuple of Piece, default ()
+        The exact slices it is made of, in order; between two of them the packed text has nothing, or
+        one space where white space was collapsed. Left out, it is one piece.
+    truncated : bool, default False
+        Whether less than the whole chunk was packed.
+    n_sentences : int or None, default None
+        Sentences taken, before the last was cut to fit; None if the chunk was not taken apart.
     """
 
     docid: str
@@ -251,6 +146,19 @@ class Span:
     source_start: int
     source_end: int
     also: tuple[str, ...] = ()
+    pieces: tuple[Piece, ...] = ()
+    truncated: bool = False
+    n_sentences: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.pieces:
+            whole = Piece(self.start, self.end, self.source_start, self.source_end)
+            object.__setattr__(self, "pieces", (whole,))
+
+    @property
+    def edited(self) -> bool:
+        """Whether the source from `source_start` to `source_end` is not what was packed: see `pieces`."""
+        return len(self.pieces) > 1
 
 
 @dataclass(frozen=True)
@@ -264,17 +172,21 @@ class Decision:
         1-based place in retrieval order.
     score : float or None
     size : int
-        In the unit of the budget, without separators.
+        In the unit of the budget, without separators; what was left of the chunk, if it was cut.
     kept : bool
     reason : str or None
-        None if kept, else "duplicate_of", "near_duplicate_of", "over_budget", "empty" or "no_text".
+        None if kept, else "duplicate_of", "near_duplicate_of", "over_budget", "not_selected",
+        "empty" or "no_text".
     of : str or None
         The better chunk that this one repeats.
     similarity : float or None
         Jaccard with `of`.
     over_by : int or None
-        Units by which the budget would have been exceeded.
+        Units by which the budget would have been exceeded; 0 if the chunk was not tried, because a
+        chunk cut to fit had filled the budget.
     unit : str
+    full_size : int or None
+        Size of the whole chunk, if it was cut.
     """
 
     docid: str
@@ -287,20 +199,29 @@ class Decision:
     similarity: float | None = None
     over_by: int | None = None
     unit: str = "tokens"
+    full_size: int | None = None
 
     def __str__(self) -> str:
         if self.kept:
-            return "kept"
+            cut = f": {self.size:,} of {self.full_size:,} {self.unit}" if self.full_size is not None else ""
+            return f"kept{cut}"
         if self.reason == "duplicate_of":
             return f"dropped: duplicate of {self.of}"
         if self.reason == "near_duplicate_of":
             return f"dropped: near-duplicate of {self.of} at {self.similarity:.2f}"
+        if self.reason == "over_budget" and not self.over_by:
+            return "dropped: not tried, the budget was full"
         if self.reason == "over_budget":
             unit = self.unit if self.over_by != 1 else self.unit[:-1]
             return f"dropped: over budget by {self.over_by:,} {unit}"
-        return {"empty": "dropped: empty", "no_text": "dropped: its text is not in the collection"}[
-            str(self.reason)
-        ]
+        return _DROPPED[str(self.reason)]
+
+
+_DROPPED = {
+    "empty": "dropped: empty",
+    "no_text": "dropped: its text is not in the collection",
+    "not_selected": "dropped: nothing of it was selected",
+}
 
 
 @dataclass(frozen=True)
@@ -342,7 +263,7 @@ class PackedContext:
         The kept chunks joined by the separator, as sent. With ``separator=None`` the caller
         renders; `text` then joins by a blank line, for reading only, and is not charged.
     chunks : tuple of Chunk
-        Kept chunks in prompt order.
+        Kept chunks in prompt order, untouched; `passages` has what was packed of them.
     spans : tuple of Span
         One for each kept chunk, in prompt order.
     decisions : tuple of Decision
@@ -364,6 +285,11 @@ class PackedContext:
     n_used: int
     config: PackerConfig
     counter: str
+
+    @property
+    def passages(self) -> tuple[str, ...]:
+        """What was packed of each chunk, in prompt order."""
+        return tuple(self.text[s.start : s.end] for s in self.spans)
 
     @property
     def tokens_used(self) -> int:

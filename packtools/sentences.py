@@ -75,9 +75,14 @@ def split_sentences(text: str, splitter: str = "prose") -> Spans:
     >>> [text[a:b] for a, b in split_sentences(text)]
     ['Dr. No paid 3.14 francs.', 'Did he?']
     """
-    if splitter not in SPLITTERS:
-        unknown(SettingError, "split_sentences", "splitter", splitter, SPLITTERS)
-    return SPLITTERS[splitter](text)
+    return get_splitter(splitter, "split_sentences")(text)
+
+
+def get_splitter(name: str, where: str = "PackerConfig") -> Callable[[str], Spans]:
+    """Give the splitter of that name, or one error that lists them all."""
+    if name not in SPLITTERS:
+        unknown(SettingError, where, "splitter", name, SPLITTERS)
+    return SPLITTERS[name]
 
 
 def _prose(text: str) -> Spans:
@@ -95,6 +100,28 @@ def _simple(text: str) -> Spans:
 
 
 SPLITTERS: dict[str, Callable[[str], Spans]] = {"prose": _prose, "simple": _simple}
+
+
+def table_headers(text: str, spans: Spans) -> dict[int, int]:
+    """Say which sentences are rows of a pipe table, and which sentence is the header of each.
+
+    The header is the piece that ends in the rule ("|---|---|"); its rows follow line by line.
+    """
+    if "|" not in text or "\n" not in text:
+        return {}
+    found: dict[int, int] = {}
+    header: int | None = None
+    for number, (start, end) in enumerate(spans):
+        lines = text[start:end].split("\n")
+        if len(lines) == 2 and "-" in lines[1] and _RULE.match(lines[1]) and _ROW.match(lines[0]):
+            header = number
+        elif header is not None:
+            below = text[spans[number - 1][1] : start].count("\n") == 1 and _ROW.match(lines[0])
+            if below and len(lines) == 1:
+                found[number] = header
+            else:
+                header = None
+    return found
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:

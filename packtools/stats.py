@@ -9,11 +9,11 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from packtools.arrays import Floats
 from packtools.errors import SettingError, check_count, fail
 
 __all__ = ["PairedDelta", "paired_bootstrap"]
 
-Floats = npt.NDArray[np.float64]
 RESAMPLES = 2000
 BLOCK = 1 << 20
 """Draws made at a time."""

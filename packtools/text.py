@@ -89,6 +89,35 @@ def _key(text: str, words: list[str]) -> bytes:
     return hashlib.sha256(normal.encode("utf-8", "surrogatepass")).digest()
 
 
+def collapse(text: str) -> str:
+    """Turn runs of white space, and U+FFFD, into one space; none at the ends.
+
+    Examples
+    --------
+    >>> collapse("  a\\tb\ufffdc ")
+    'a b c'
+    """
+    return " ".join(text.replace("\ufffd", " ").split())
+
+
+def bag_hashes(texts: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Give for each text the sum of a 64-bit number for each letter of its normal form.
+
+    White space adds nothing, so the sum of a text is that of its sentences, however it is cut:
+    texts with equal normal forms have equal sums, and few others have.
+    """
+    out = np.zeros(len(texts), dtype=np.uint64)
+    for begin in range(0, len(texts), BLOCK):
+        block = ["".join(_words(t)) for t in texts[begin : begin + BLOCK]]
+        codes = np.frombuffer("".join(block).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+        end = np.cumsum([len(b) for b in block], dtype=np.int64)
+        total = np.concatenate(
+            [np.zeros(1, np.uint64), np.cumsum(_mix(np.zeros(len(codes), np.uint64), codes + 1))]
+        )
+        out[begin : begin + len(block)] = total[end] - total[end - [len(b) for b in block]]
+    return out.view(np.int64)
+
+
 # --- shingles -----------------------------------------------------------------------------------
 
 NO_SPACES = re.compile(
@@ -325,6 +354,23 @@ def differences(text: str) -> tuple[str, ...]:
     if not text.isascii():
         found += _TELLING_CHARACTER.findall(folded)
     return tuple(found)
+
+
+def find_numbers(text: str) -> list[tuple[int, int, str]]:
+    """Give where each number of a text stands, and how it is written plainly: see `differences`.
+
+    Examples
+    --------
+    >>> find_numbers("1,000 km in 3.5 h")
+    [(0, 5, '1000'), (12, 15, '3.5')]
+    """
+    if not _DIGIT.search(text):
+        return []
+    found = ((m.start(), m.end(), _THOUSANDS.sub("", m.group())) for m in _NUMBERS.finditer(text))
+    return [
+        (a, b, plain if plain.isdecimal() and plain.isascii() else _plain_number(plain))
+        for a, b, plain in found
+    ]
 
 
 def _plain_number(number: str) -> str:

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from packtools import metrics, stats
+from packtools.config import PackerConfig
 from packtools.packed import PackedRun
 from packtools.prepared import PreparedRun
-from packtools.schema import PackerConfig
 
 __all__ = ["delta_table", "trade_off", "unpacked"]
 

@@ -16,13 +16,13 @@ from typing import Any
 
 import ipywidgets as w
 
+from packtools.config import PackerConfig
 from packtools.explorer import COUNTERS, ExplorerModel, View, order_words
 from packtools.figures import TradeOffFigure
 from packtools.markup import CSS, delta_table, image, query_table
 from packtools.ordering import ORDERINGS
 from packtools.prepared import PreparedRun
 from packtools.runs.model import Run
-from packtools.schema import PackerConfig
 from packtools.tradeoff import round_budget
 
 __all__ = ["Explorer"]

@@ -22,18 +22,23 @@ def sample():
 def assert_same(prepared, config, qids):
     """Compare the whole outcome of a setting with packs made one by one."""
     packed = prepared.evaluate(config)
-    packer = pt.ContextPacker(config, prepared.counter)
+    packer = pt.ContextPacker(config, prepared.counter, weights=prepared.weights)
     table = dict(list(packed.decisions.groupby("qid", observed=True)))
     for qid in qids:
-        one = packer.pack_sync(None, prepared.run.chunks(qid))
+        one = packer.pack_sync(None, prepared.run.chunks(qid), query=prepared.run.queries.at[qid, "text"])
+        pt.verify_spans(one)
         assert packed.kept(qid) == [c.id for c in one.chunks], (qid, config)
         column = "n_tokens" if config.unit == "tokens" else "n_chars"
+        if config.separator is not None:
+            assert packed.per_query.at[qid, "n_tokens"] == prepared.counter.count(one.text)
+            assert packed.per_query.at[qid, "n_chars"] == len(one.text)
         assert packed.per_query.at[qid, column] == one.n_used, (qid, config)
         assert packed.per_query.at[qid, "n_chunks"] == len(one.chunks)
         rows = table[qid]
         rows = rows[rows["decision"] != "no_text"]
-        ledger = [(d.docid, d.reason or "kept", d.of or "", d.over_by or 0) for d in one.decisions]
-        assert list(zip(rows["docid"], rows["decision"], rows["of"], rows["over_by"], strict=True)) == ledger
+        ledger = [(d.docid, d.reason or "kept", d.of or "", d.over_by or 0, d.size) for d in one.decisions]
+        columns = ["docid", "decision", "of", "over_by", f"n_{config.unit}"]
+        assert list(rows[columns].itertuples(index=False, name=None)) == ledger
 
 
 @pytest.mark.parametrize("order", ["lost_in_middle", "descending", "ascending"])

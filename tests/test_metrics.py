@@ -157,7 +157,7 @@ def test_another_counter_counts_again_and_compares_nothing_again(sample):
 
 
 def test_a_slider_move_never_counts_splits_or_compares(sample, monkeypatch):
-    from packtools import metrics, prepared
+    from packtools import cells, corpus, metrics, selected
 
     sample.full("tokens", "\n\n")
 
@@ -166,7 +166,9 @@ def test_a_slider_move_never_counts_splits_or_compares(sample, monkeypatch):
 
     monkeypatch.setattr(type(sample.counter), "count", never)
     for module, names in (
-        (prepared, ("compare", "similar_pairs", "exact_groups", "differences", "separator_cost")),
+        (cells, ("compare", "similar_pairs", "exact_groups", "differences")),
+        (selected, ("exact_groups", "bag_hashes", "cut_length")),
+        (corpus, ("separator_cost", "SentenceTable")),
         (metrics, ("fold", "find_answers", "find_folded")),
     ):
         for name in names:

@@ -262,6 +262,7 @@ def test_one_span_with_its_figures():
         "packtools.tokens_budget": 5, "packtools.conflicts": 0, "packtools.order": "lost_in_middle",
         "packtools.tokenizer": "cl100k_base", "packtools.dropped.duplicate_of": 1,
         "packtools.dropped.near_duplicate_of": 0, "packtools.dropped.over_budget": 1, "packtools.dropped.empty": 0,
+            "packtools.dropped.not_selected": 0,
     }  # fmt: skip
     assert trace.get_tracer_provider() is not provider
 

@@ -104,7 +104,7 @@ SOURCES = {
 def test_rendered_text_never_exceeds_the_budget(real, source):
     prepared = pt.prepare(SOURCES[source](real))
     count = prepared.counter.count
-    texts = dict(zip(prepared.docids, prepared._texts, strict=True))
+    texts = dict(zip(prepared.docids, prepared.corpus.texts, strict=True))
     seen: dict[str, int] = {}
     step = max(len(prepared.qids) // 12, 1)
     for order in ("lost_in_middle", "ascending"):

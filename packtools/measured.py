@@ -1,0 +1,301 @@
+"""What a packed run costs and keeps: its per-query metrics, from what was kept of each cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from packtools import kernels, metrics, plan
+from packtools.arrays import Bools, Floats, Ints, Longs
+from packtools.config import PackerConfig
+from packtools.counters import CharCounter, join_slack, parts_at_spaces
+from packtools.facts import KINDS
+from packtools.filling import Filled, One, Trim, fill, trim
+from packtools.kernels import Layout
+from packtools.ordering import ANY_END, get_ordering
+from packtools.picking import spread
+from packtools.selected import Selected, first_of
+
+if TYPE_CHECKING:
+    from packtools.prepared import PreparedRun
+
+Trims = dict[tuple[int, int], Trim]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Hold what was kept of a run.
+
+    Parameters
+    ----------
+    layout : Layout
+    trims : dict of (rank, query) to Trim
+    used : dict of int to int
+        Queries whose rendered text was counted, and what it came to.
+    """
+
+    layout: Layout
+    trims: Trims
+    used: dict[int, int]
+
+    @cached_property
+    def trimmed(self) -> Longs:
+        """Places in the layout that were cut to fit."""
+        rank = np.full(len(self.layout.start) - 1, -1, dtype=np.int64)
+        for r, q in self.trims:
+            rank[q] = r
+        return np.flatnonzero(self.layout.rank == rank[self.layout.query])
+
+    def cut(self, left: Selected) -> Bools:
+        """Mark the places in the layout that are not whole passages."""
+        out = left.slot[self.layout.rank, self.layout.query] >= 0
+        out[self.trimmed] = True
+        return out
+
+    def text(self, left: Selected, place: int) -> str:
+        """Give what was packed of one place in the layout."""
+        rank, query = int(self.layout.rank[place]), int(self.layout.query[place])
+        return left.text(rank, query)[: self.trims.get((rank, query), (None,))[0]]
+
+
+# --- fill and trim --------------------------------------------------------------------------------
+
+
+def fill_unsure(prepared: PreparedRun, config: PackerConfig) -> dict[int, Filled]:
+    """Fill on their rendered text the queries for which sums of counts don't decide."""
+    separator = config.separator
+    if separator is None:
+        return {}
+    any_end = get_ordering(config.order).ends_with == ANY_END
+    unsure = prepared.unsure(config) if config.unit == "tokens" else None
+    if not any_end and unsure is None:
+        return {}
+    survivors, sizes, way = prepared.survivors(config), prepared.sizes(config), prepared.course(config)
+    left = prepared.left(config)
+    marked = np.zeros(len(prepared.qids), dtype=bool)
+    if unsure is not None:
+        marked = np.asarray((survivors.kept & unsure).any(axis=0))
+    out = {}
+    for query in range(len(prepared.qids)) if any_end else np.flatnonzero(marked).tolist():
+        measure = partial(_measure, left, config, query)
+        cutter = partial(_cut_of, left, separator, query)
+        one = One(sizes, query, config, way, measure, cutter)
+        slack = join_slack(prepared.counter) if marked[query] else 0
+        out[query] = fill(one, way.filled(survivors.kept[:, query], query), slack=slack)
+    return out
+
+
+def _measure(left: Selected, config: PackerConfig, query: int, ranks: list[int], cut: dict[int, int]) -> int:
+    """Count a rendered text; remembered."""
+    text = str(config.separator).join(left.text(r, query)[: cut.get(r)] for r in ranks)
+    return left.corpus.measure(text, config.unit)
+
+
+def _cut_of(left: Selected, separator: str, query: int, rank: int, room: int, last: bool) -> Trim:
+    return left.trimmed(rank, query, room, "" if last else separator)
+
+
+def trim_run(prepared: PreparedRun, config: PackerConfig, keep: Bools, crossing: Longs) -> Trims:
+    """Cut the crossing chunk of each query to what is left of its budget."""
+    if not (crossing >= 0).any():
+        return {}
+    left, separator = prepared.left(config), config.separator or ""
+
+    def cutter(rank: int, query: int, room: int, last: bool) -> Trim:
+        return left.trimmed(rank, query, room, "" if last else separator)
+
+    return trim(keep, crossing, prepared.sizes(config), config, prepared.course(config), cutter)
+
+
+# --- metrics --------------------------------------------------------------------------------------
+
+
+def measure_run(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> pd.DataFrame:
+    """Compute every metric that the run can give."""
+    layout, separator = kept.layout, config.separator
+    gap = len(separator or "")
+    chars = _chars(prepared, config, kept)
+    n_chars = kernels.group_sum(chars, layout.start)
+    n_chars += gap * np.maximum(np.diff(layout.start) - 1, 0)
+    n_tokens = _tokens(prepared, config, kept, n_chars)
+    values: dict[str, Any] = {"n_tokens": n_tokens, "n_chars": n_chars, "n_chunks": np.diff(layout.start)}
+    used = n_tokens if config.unit == "tokens" else n_chars
+    everything = config.budget is None and not config.deduplicates and config.jaccard_threshold is None
+    everything = everything and config.passage_budget is None
+    values["compression_ratio"] = metrics.share(
+        used, used if everything else prepared.full(config.unit, separator)
+    )
+    if prepared.relevant is not None:
+        gold = prepared.relevant
+        held = kernels.group_sum(gold[layout.rank, layout.query], layout.start)
+        values["gold_retention"] = metrics.share(held, gold.sum(axis=0))
+    if prepared.answer_at is not None:
+        at = prepared.answer_at
+        here = _answers(prepared, config, kept)
+        found = kernels.group_sum(here >= 0, layout.start) > 0
+        values["answer_retention"] = metrics.answer_retention(found, (at >= 0).any(axis=0))
+        values["answer_position"] = _position(layout, chars, here, found, n_chars, gap)
+    values |= facts_kept(prepared, config, kept)
+    return pd.DataFrame(values, index=prepared.run.queries.index)
+
+
+def _chars(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> Longs:
+    """Give the characters of each kept piece."""
+    layout, left = kept.layout, prepared.left(config)
+    at = layout.rank, layout.query
+    if config.unit == "chars":
+        out = prepared.sizes(config).size[at].astype(np.int64)
+    else:
+        out = prepared.whole_sizes("chars")[at].astype(np.int64)
+        slot = left.slot[at]
+        out[slot >= 0] = left.n_chars[slot[slot >= 0]]
+    for place in kept.trimmed.tolist():
+        out[place] = kept.trims[int(layout.rank[place]), int(layout.query[place])][0]
+    return out
+
+
+def _tokens(prepared: PreparedRun, config: PackerConfig, kept: Kept, n_chars: Longs) -> Longs:
+    """Give the tokens of each query's packed text."""
+    layout, left, separator = kept.layout, prepared.left(config), config.separator
+    if isinstance(prepared.counter, CharCounter):
+        return n_chars
+    at = layout.rank, layout.query
+    if config.unit == "tokens":
+        sizes = prepared.sizes(config)
+        size, joined = sizes.size[at].astype(np.int64), sizes.joined[at].astype(np.int64)
+    else:
+        size = prepared.whole_sizes("tokens")[at].astype(np.int64)
+        slot = left.slot[at]
+        size[slot >= 0] = left.tokens(slot[slot >= 0].astype(np.int64))
+        joined = size.copy()
+    corpus = prepared.corpus
+    for place in kept.trimmed.tolist():
+        text = kept.text(left, place)
+        size[place] = corpus.count(text)
+        joined[place] = corpus.count(text + separator) if separator is not None else size[place]
+    if config.unit == "chars" and separator is not None:
+        return _tokens_of_chars(prepared, config, kept, size)
+    total = plan.rendered(size, joined, layout)
+    for query, count in kept.used.items():
+        total[query] = count
+    return total
+
+
+def _tokens_of_chars(prepared: PreparedRun, config: PackerConfig, kept: Kept, size: Longs) -> Longs:
+    """Give the tokens of packs that were made by characters: added up where that is exact."""
+    layout, left, separator = kept.layout, prepared.left(config), str(config.separator)
+    at = layout.rank, layout.query
+    corpus = prepared.corpus
+    spaced = separator == " " and config.white_space == "collapse" and parts_at_spaces(corpus.counter)
+    doubtful = np.zeros(len(prepared.qids), dtype=bool)
+    if spaced:
+        texts = (kept.text(left, place) for place in range(len(size)))
+        before = np.array([corpus.before(t) for t in texts], dtype=np.int64)
+        before[layout.start[:-1][np.diff(layout.start) > 0]] = 0
+        total = kernels.group_sum(size + before, layout.start)
+    else:
+        doubtful[np.unique(layout.query[prepared.unsure(config)[at]])] = True
+        total = plan.rendered(size, size + _behind(left, separator, kept), layout)
+    for query in np.flatnonzero(doubtful).tolist():
+        places = range(int(layout.start[query]), int(layout.start[query + 1]))
+        total[query] = corpus.count(separator.join(kept.text(left, p) for p in places))
+    return total
+
+
+def _behind(left: Selected, separator: str, kept: Kept) -> Longs:
+    """Give the tokens that a separator adds behind each kept piece."""
+    layout, corpus = kept.layout, left.corpus
+    at = layout.rank, layout.query
+    out = corpus.behind(separator)[left.passage[at]] if len(corpus) else np.zeros(0, dtype=np.int64)
+    slot = left.slot[at].astype(np.int64)
+    out[slot >= 0] = left.behind(separator, slot[slot >= 0])
+    for place in kept.trimmed.tolist():
+        text = kept.text(left, place)
+        out[place] = corpus.count(text + separator) - corpus.count(text)
+    return out
+
+
+def _answers(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> Ints:
+    """Find the first answer in each kept piece, again where it was cut."""
+    assert prepared.answer_at is not None
+    layout, left = kept.layout, prepared.left(config)
+    here = prepared.answer_at[layout.rank, layout.query]
+    for place in np.flatnonzero(kept.cut(left) & (here >= 0)).tolist():
+        here[place] = prepared.answer_in(int(layout.query[place]), kept.text(left, place))
+    return here
+
+
+def _position(layout: Layout, chars: Longs, here: Ints, found: Bools, n_chars: Longs, gap: int) -> Floats:
+    """Give the share of the packed text that stands before the first answer."""
+    offset = kernels.running_starts(layout, chars, gap) + here
+    first = np.zeros(len(found), dtype=np.int64)
+    places = np.flatnonzero(here >= 0)[::-1]  # the first in the prompt is written last and stays
+    first[layout.query[places]] = offset[places]
+    return np.where(found, metrics.share(first, n_chars), np.nan)
+
+
+# --- numbers and names ----------------------------------------------------------------------------
+
+
+def facts_kept(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> dict[str, Floats]:
+    """Give the share of distinct numbers and names of the kept passages that are still there."""
+    if not config.cuts:
+        return {f"{kind}s_kept": np.ones(len(prepared.qids)) for kind in KINDS}
+    query, number, stays = _facts(prepared, config, kept)
+    kind = prepared.facts.kind[number]
+    out = {}
+    for code, name in enumerate(KINDS):
+        n_all = np.bincount(query[kind == code], minlength=len(prepared.qids))
+        n_stay = np.bincount(query[(kind == code) & stays], minlength=len(prepared.qids))
+        out[f"{name}s_kept"] = metrics.share(n_stay, n_all)
+    return out
+
+
+def lost_facts(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> list[tuple[str, str, str]]:
+    """List the query, the kind and the words of what was lost."""
+    if not config.cuts:
+        return []
+    query, number, stays = _facts(prepared, config, kept)
+    facts = prepared.facts
+    gone = zip(query[~stays].tolist(), number[~stays].tolist(), strict=True)
+    return [(prepared.qids[q], KINDS[facts.kind[n]], facts.words[n]) for q, n in gone]
+
+
+def _facts(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> tuple[Longs, Longs, Bools]:
+    """Give the distinct facts of each query's kept passages, and whether any copy of each survives."""
+    facts = prepared.facts
+    rank, query = kept.layout.rank, kept.layout.query
+    member, begin = spread(facts.start, prepared.passage[rank, query].astype(np.int64))
+    piece = np.repeat(np.arange(len(rank)), np.diff(begin))
+    stays = _inside(prepared.left(config), kept, piece, facts.begin[member], facts.end[member])
+    width = max(len(facts.words), 1)
+    key = query[piece].astype(np.int64) * width + facts.number[member]
+    distinct = kernels.distinct(key)
+    still = np.zeros(len(distinct), dtype=bool)
+    still[np.searchsorted(distinct, key[stays])] = True
+    return distinct // width, distinct % width, still
+
+
+def _inside(left: Selected, kept: Kept, piece: Longs, begin: Longs, end: Longs) -> Bools:
+    """Whether a stretch of a kept passage lies within one of the slices that are left of it."""
+    layout, trims = kept.layout, kept.trims
+    rows: list[tuple[int, int, int]] = []
+    cut = kept.cut(left)
+    for place in np.flatnonzero(cut).tolist():
+        rank, query = int(layout.rank[place]), int(layout.query[place])
+        slices = left.slices(rank, query)
+        if (rank, query) in trims:
+            slices = first_of(slices, trims[rank, query][0])
+        rows += [(place, a, b) for a, b in slices]
+    inside = ~cut[piece]
+    if rows:
+        table = np.array(rows, dtype=np.int64)
+        width = max(int(end.max(initial=0)), int(table.max())) + 1
+        at = np.searchsorted(table[:, 0] * width + table[:, 1], piece * width + begin, side="right") - 1
+        held = table[np.maximum(at, 0)]
+        inside |= (at >= 0) & (held[:, 0] == piece) & (end <= held[:, 2])
+    return inside

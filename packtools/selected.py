@@ -1,0 +1,300 @@
+"""What is left of each cell ``[rank, query]`` after the select step: its text, its size, what it repeats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from packtools import kernels
+from packtools.arrays import Bools, Ints, Longs
+from packtools.config import PackerConfig
+from packtools.corpus import Corpus
+from packtools.counters import separator_cost, starts_loosely
+from packtools.cutting import cut_length
+from packtools.dedup import exact_groups
+from packtools.picking import group_hash, spread
+from packtools.plan import Sizes
+from packtools.text import bag_hashes, text_key
+
+Slices = list[tuple[int, int]]
+
+
+def first_of(slices: Slices, n_chars: int) -> Slices:
+    """Give the slices that hold the first characters of a text that is put together from them."""
+    out: Slices = []
+    for begin, end in slices:
+        if n_chars > 0:
+            out.append((begin, min(end, begin + n_chars)))
+        n_chars -= end - begin
+    return out
+
+
+@dataclass(frozen=True)
+class Selected:
+    """Hold what is left of each cell: the whole text, some sentences of it, a cut start, or nothing.
+
+    Parameters
+    ----------
+    corpus : Corpus
+    unit : str
+    splitter : str
+    passage : ndarray of int32, shape (ranks, queries)
+        Place of each cell's text in `corpus`; -1 is padding.
+    slot : ndarray of int32, same shape
+        Place in what follows; -1 is a text that is left whole.
+    start : ndarray of int64, shape (n_slots + 1,)
+    sentence : ndarray of int64
+        ``sentence[start[i]:start[i + 1]]`` are those taken in slot i, in text order.
+    cut : ndarray of int64, shape (n_slots, 2)
+        For a slot without sentences the one slice that is left; -1, -1 is nothing.
+    size : ndarray of int64, shape (n_slots,)
+        In `unit`.
+    """
+
+    corpus: Corpus
+    unit: str
+    splitter: str
+    passage: Ints
+    slot: Ints
+    start: Longs
+    sentence: Longs
+    cut: Longs
+    size: Longs
+    _behind: dict[str, dict[tuple[int, bool], int]] = field(default_factory=dict)
+
+    @property
+    def n_slots(self) -> int:
+        """How many cells are not left whole."""
+        return len(self.size)
+
+    @cached_property
+    def owner(self) -> Longs:
+        """The text of each slot."""
+        rank, query = self.cells
+        return self.passage[rank, query].astype(np.int64)
+
+    @cached_property
+    def cells(self) -> tuple[Longs, Longs]:
+        """Rank and query of each slot."""
+        rank, query = np.nonzero(self.slot >= 0)
+        return rank, query
+
+    @cached_property
+    def nothing(self) -> Bools:
+        """Cells of which no text is left."""
+        out = np.zeros(self.slot.shape, dtype=bool)
+        out[self.cells] = (np.diff(self.start) == 0) & (self.cut[:, 1] <= self.cut[:, 0])
+        return out
+
+    def sentences(self, rank: int, query: int) -> Longs | None:
+        """Give the sentences that were taken of a cell; None where it was not taken apart."""
+        slot = int(self.slot[rank, query])
+        if slot < 0 or self.start[slot] == self.start[slot + 1]:
+            return None
+        return self.sentence[self.start[slot] : self.start[slot + 1]]
+
+    def slices(self, rank: int, query: int) -> Slices:
+        """Give what is left of a cell as slices of its text, which put together are what is packed."""
+        slot = int(self.slot[rank, query])
+        text = self.corpus.texts[self.passage[rank, query]]
+        if slot < 0:
+            return [(0, len(text))]
+        taken = self.sentence[self.start[slot] : self.start[slot + 1]].tolist()
+        if not taken:
+            begin, end = self.cut[slot].tolist()
+            return [(begin, end)] if end > begin else []
+        table = self.corpus.table(self.splitter)
+        begin, gap, end = table.begin, table.gap, table.end
+        out: Slices = []
+        for nth, one in enumerate(taken):
+            if nth and one == taken[nth - 1] + 1:
+                out[-1] = (out[-1][0], int(end[one]))
+            else:
+                out.append((int(gap[one] if nth else begin[one]), int(end[one])))
+        return out
+
+    def text(self, rank: int, query: int) -> str:
+        """Give what is left of a cell."""
+        text = self.corpus.texts[int(self.passage[rank, query])]
+        if self.slot[rank, query] < 0:
+            return text
+        return "".join(text[a:b] for a, b in self.slices(rank, query))
+
+    def n_sentences(self, rank: int, query: int, config: PackerConfig) -> int:
+        """Say how many sentences are left of a cell; a whole text has all that are long enough."""
+        slot = int(self.slot[rank, query])
+        if slot >= 0:
+            return max(int(self.start[slot + 1] - self.start[slot]), 1)
+        table, text = self.corpus.table(self.splitter), self.passage[rank, query]
+        mine = slice(table.start[text], table.start[text + 1])
+        return max(int(((table.end - table.begin)[mine] >= config.min_sentence_chars).sum()), 1)
+
+    def unsure(self, separator: str) -> Bools:
+        """Mark cells before whose text counts may not add up across a separator."""
+        loose = self.corpus.unsure(separator)
+        out = (self.passage >= 0) & (loose[self.passage] if len(loose) else False)
+        for slot in np.flatnonzero(out[self.cells]).tolist() if self.n_slots else []:
+            if self.corpus.additive(separator):
+                rank, query = int(self.cells[0][slot]), int(self.cells[1][slot])
+                out[rank, query] = starts_loosely(self.text(rank, query))
+        return out
+
+    def trimmed(self, rank: int, query: int, room: int, tail: str) -> tuple[int, int]:
+        """Cut what is left of a cell to `room` with `tail` behind it.
+
+        Returns
+        -------
+        n_chars, size : int
+            Of the start that stays; 0, 0 if nothing fits.
+        """
+        text = self.text(rank, query)
+        length = cut_to(self.corpus, text, room, self.unit, tail)
+        return length, self.corpus.measure(text[:length], self.unit) if length else 0
+
+    # --- sizes --------------------------------------------------------------------------------
+
+    @cached_property
+    def n_chars(self) -> Longs:
+        """Characters of each slot."""
+        if self.unit == "chars":
+            return self.size
+        out: Longs = np.maximum(self.cut[:, 1] - self.cut[:, 0], 0)
+        if not len(self.sentence):
+            return out
+        table = self.corpus.table(self.splitter)
+        total = kernels.group_sum((table.end - table.gap)[self.sentence], self.start)
+        some = np.flatnonzero(np.diff(self.start))
+        first = self.sentence[self.start[some]]
+        total[some] -= table.begin[first] - table.gap[first]
+        out += total
+        return out
+
+    def tokens(self, slots: Longs) -> Longs:
+        """Count the tokens of some slots; sentences are counted once, and added up where that is exact."""
+        if self.unit == "tokens":
+            return self.size[slots]
+        out = np.zeros(len(slots), dtype=np.int64)
+        sure = np.zeros(len(slots), dtype=bool)
+        if len(self.sentence):
+            members, begin = spread(self.start, slots)
+            costs = self.corpus.costs(self.splitter, "tokens")
+            out, sure = costs.added(self.sentence[members], begin)
+        rank, query = self.cells
+        for i in np.flatnonzero(~sure).tolist():
+            at = slots[i]
+            out[i] = self.corpus.count(self.text(int(rank[at]), int(query[at])))
+        return out
+
+    def behind(self, separator: str, slots: Longs) -> Longs:
+        """Give the tokens that a separator adds behind some slots; told by the last sentence."""
+        known = self._behind.setdefault(separator, {})
+        exact = self.corpus.costs(self.splitter, "tokens").exact if len(self.sentence) else None
+        rank, query = self.cells
+        out = np.zeros(len(slots), dtype=np.int64)
+        for i, slot in enumerate(slots.tolist()):
+            first, end = int(self.start[slot]), int(self.start[slot + 1])
+            last = int(self.sentence[end - 1]) if end > first else -1
+            key = (last, end == first + 1)
+            if exact is None or last < 0 or not (key[1] or exact[last]):
+                key = (-1 - slot, True)
+            if key not in known:
+                text = self.text(int(rank[slot]), int(query[slot]))
+                known[key] = separator_cost(self.corpus.counter, text, separator)
+            out[i] = known[key]
+        return out
+
+    def sizes(self, separator: str | None) -> Sizes:
+        """Give the cost of every cell, alone and with the separator that follows it."""
+        alone = self.corpus.size(self.unit)
+        size = self._fill(alone, self.size)
+        if separator is None:
+            return Sizes(size, size)
+        if self.unit == "chars":
+            gap = len(separator)
+            return Sizes(size, self._fill(alone + gap, self.size + gap))
+        slots = np.arange(self.n_slots)
+        joined = self._fill(alone + self.corpus.behind(separator), self.size + self.behind(separator, slots))
+        return Sizes(size, joined)
+
+    def _fill(self, whole: Longs, left: Longs) -> Ints:
+        """Put a value of each text into its cells, then that of the slots; 0 in padding.
+
+        32 bits, where sums stay within.
+        """
+        if not len(whole):
+            return np.zeros(self.passage.shape, dtype=np.int32)
+        small = int(whole.max()) * len(self.passage) < kernels.no_budget(np.int32)
+        values = whole.astype(np.int32 if small else np.int64)
+        out = np.where(self.passage >= 0, values[self.passage], values.dtype.type(0))
+        out[self.cells] = left
+        return out
+
+
+def cut_to(corpus: Corpus, text: str, limit: int, unit: str, tail: str = "") -> int:
+    """Give how many characters of a text fit under a limit with something behind, at a word boundary."""
+    if unit == "chars":
+        return cut_length(text, limit - len(tail), len)
+    head = None if tail else getattr(corpus.counter, "head", None)
+    return cut_length(text, limit, lambda start: corpus.count(start + tail), head)
+
+
+# --- what repeats ---------------------------------------------------------------------------------
+
+
+def repeats(left: Selected, some: Bools, same_text: str) -> tuple[Ints, Ints]:
+    """Find for each cell the first cell of its query with the same text, as it is left.
+
+    Parameters
+    ----------
+    left : Selected
+    some : ndarray of bool, shape (ranks, queries)
+        Cells that hold text.
+    same_text : str
+        See `PackerConfig`.
+
+    Returns
+    -------
+    plain, guarded : ndarray of int32, shape (ranks, queries)
+        Rank of the first equal cell, -1 if none; without and with `protect_differences`.
+    """
+    rank, query = np.nonzero(some)
+    key = _bags(left)[rank, query]
+    order = np.lexsort((key, query))
+    same = np.zeros(len(order), dtype=bool)
+    if len(order):
+        a, b = order[:-1], order[1:]
+        twin = (key[a] == key[b]) & (query[a] == query[b])
+        same[a] = twin
+        same[b] |= twin
+    rank, query = rank[same], query[same]
+    texts = [left.text(r, q) for r, q in zip(rank.tolist(), query.tolist(), strict=True)]
+    if same_text == "lowercase":
+        by_text, _ = exact_groups(texts, [t.lower().encode("utf-8", "surrogatepass") for t in texts])
+        by_both = by_text
+    else:
+        by_text, by_both = exact_groups(texts, [text_key(t) for t in texts])
+    present = np.zeros(some.shape, dtype=bool)
+    present[rank, query] = True
+    out = []
+    for group in (by_text, by_both):
+        full = np.zeros(some.shape, dtype=np.int64)
+        full[rank, query] = group
+        out.append(kernels.keep_first(full, present))
+    return out[0], out[1]
+
+
+def _bags(left: Selected) -> Longs:
+    """Give for each cell a number that cells with equal text share."""
+    whole = bag_hashes(left.corpus.texts)
+    out = np.where(left.passage >= 0, whole[left.passage], 0) if len(whole) else left.passage.astype(np.int64)
+    if left.n_slots:
+        value = np.zeros(left.n_slots, dtype=np.int64)
+        if len(left.sentence):
+            value = group_hash(left.corpus.bags(left.splitter)[left.sentence].view(np.uint64), left.start)
+        cut = np.flatnonzero(left.cut[:, 1] > left.cut[:, 0])
+        rank, query = left.cells
+        value[cut] = bag_hashes([left.text(int(rank[i]), int(query[i])) for i in cut])
+        out[rank, query] = value
+    return out

@@ -1,0 +1,307 @@
+"""Which sentences of a passage matter for a query: the table of sentences, and the selectors.
+
+A selector only gives each sentence a score; `picking` then takes sentences while they fit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from packtools.arrays import Floats, Longs
+from packtools.errors import PackerError, fail, unknown
+from packtools.picking import spread
+from packtools.progress import progress
+from packtools.sentences import split_sentences, table_headers
+
+__all__ = ["SELECTORS", "Selector", "register_selector"]
+
+_TOKEN = re.compile("[A-Za-z0-9]+")
+MMR_WEIGHT = 0.7
+"""Share of relevance in "mmr"; the rest is novelty."""
+STEP = 200_000
+"""Pairs scored at a time."""
+CELLS = 16_000_000
+"""Cells of a query-by-word table held at a time."""
+
+
+class SentenceTable:
+    """Hold where every sentence of many texts stands.
+
+    Parameters
+    ----------
+    texts : sequence of str
+    splitter : str
+        A name in `SPLITTERS`.
+
+    Attributes
+    ----------
+    start : ndarray of int64, shape (n_texts + 1,)
+        ``begin[start[i]:start[i + 1]]`` are the sentences of text i.
+    begin, end : ndarray of int64, shape (n_sentences,)
+        Half-open character offsets.
+    gap : ndarray of int64, shape (n_sentences,)
+        Where the white space before the sentence begins: the end of the one before, or its own begin.
+    header : ndarray of int64, shape (n_sentences,)
+        For a row of a pipe table, the sentence that is its header; else -1.
+    """
+
+    def __init__(self, texts: Sequence[str], splitter: str) -> None:
+        self.texts: Sequence[str] = texts
+        self.splitter = splitter
+        size = np.zeros(len(texts), dtype=np.int64)
+        begin: list[int] = []
+        end: list[int] = []
+        headers: dict[int, int] = {}
+        for number, text in enumerate(progress(texts, f"split sentences ({splitter})", len(texts))):
+            spans = split_sentences(text, splitter)
+            for row, header in table_headers(text, spans).items():
+                headers[len(begin) + row] = len(begin) + header
+            size[number] = len(spans)
+            begin += [a for a, _ in spans]
+            end += [b for _, b in spans]
+        self.start: Longs = np.concatenate([[0], np.cumsum(size)])
+        self.begin, self.end = np.array(begin, dtype=np.int64), np.array(end, dtype=np.int64)
+        first = np.zeros(len(begin), dtype=bool)
+        first[self.start[:-1][size > 0]] = True
+        self.gap: Longs = np.where(first, self.begin, np.concatenate([[0], self.end])[:-1])
+        self.header: Longs = np.full(len(begin), -1, dtype=np.int64)
+        self.header[list(headers)] = list(headers.values())
+        self.owner: Longs = np.repeat(np.arange(len(texts)), size)
+
+    def text(self, sentence: int) -> str:
+        """Give one sentence."""
+        text = self.texts[int(self.owner[sentence])]
+        return text[int(self.begin[sentence]) : int(self.end[sentence])]
+
+    @cached_property
+    def sentences(self) -> list[str]:
+        """All sentences, each an exact slice."""
+        where = zip(self.owner.tolist(), self.begin.tolist(), self.end.tolist(), strict=True)
+        return [self.texts[i][a:b] for i, a, b in where]
+
+    @cached_property
+    def words(self) -> list[set[str]]:
+        """The distinct tokens ``[A-Za-z0-9]+`` of each lower-cased sentence."""
+        return [set(_TOKEN.findall(s.lower())) for s in self.sentences]
+
+
+class Weights:
+    """Hold TF-IDF weights fitted on some passages; fitted when first used.
+
+    Parameters
+    ----------
+    passages : sequence of str
+    """
+
+    def __init__(self, passages: Sequence[str]) -> None:
+        self.passages = passages
+        self._tables: dict[int, tuple[SentenceTable, Any]] = {}
+
+    @cached_property
+    def vectoriser(self) -> Any:
+        """A scikit-learn TfidfVectorizer, or None where the passages hold no word."""
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        try:
+            return TfidfVectorizer().fit(self.passages)
+        except ValueError:  # nothing but stop characters: there is no vocabulary
+            return None
+
+    def of(self, table: SentenceTable) -> Any:
+        """Give the vectors of all sentences of a table: a sparse matrix, or None."""
+        if id(table) not in self._tables:
+            found = self.vectoriser
+            vectors = None if found is None or not len(table.begin) else found.transform(table.sentences)
+            self._tables[id(table)] = (table, vectors)
+        return self._tables[id(table)][1]
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """Hold what a selector sees: queries, and the sentences of each cell.
+
+    Parameters
+    ----------
+    queries : sequence of str
+    table : SentenceTable
+    query : ndarray of int64, shape (n_cells,)
+        Place in `queries`.
+    start : ndarray of int64, shape (n_cells + 1,)
+    sentence : ndarray of int64, shape (n_pairs,)
+        ``sentence[start[c]:start[c + 1]]`` are those of cell c, in text order.
+    weights : Weights
+    """
+
+    queries: Sequence[str]
+    table: SentenceTable
+    query: Longs
+    start: Longs
+    sentence: Longs
+    weights: Weights
+
+    @property
+    def asker(self) -> Longs:
+        """The query of each pair."""
+        return np.repeat(self.query, np.diff(self.start))
+
+
+def _head(_: Scoring, n: int) -> Floats:
+    return np.zeros(n)
+
+
+def _query_overlap(given: Scoring, n: int) -> Floats:
+    """Count the distinct query tokens in each sentence."""
+    asked = [set(_TOKEN.findall(q.lower())) for q in given.queries]
+    place: dict[str, int] = {}
+    for words in asked:
+        for word in words:
+            place.setdefault(word, len(place))
+    known = place.keys()
+    found = [words & known for words in given.table.words]
+    first = np.concatenate([[0], np.cumsum([len(f) for f in found], dtype=np.int64)])
+    word = np.array([place[w] for f in found for w in f], dtype=np.int64)
+    score = np.zeros(n)
+    asker = given.asker
+    height = max(CELLS // max(len(place), 1), 1)
+    for low in range(0, len(asked), height):
+        block = asked[low : low + height]
+        mask = np.zeros((len(block), len(place)), dtype=bool)
+        for row, words in enumerate(block):
+            mask[row, [place[w] for w in words]] = True
+        mine = np.flatnonzero((asker >= low) & (asker < low + height))
+        for at in range(0, len(mine), STEP):
+            pairs = mine[at : at + STEP]
+            members, begin = spread(first, given.sentence[pairs])
+            hits = mask[np.repeat(asker[pairs] - low, np.diff(begin)), word[members]]
+            total = np.concatenate([[0], np.cumsum(hits)])
+            score[pairs] = total[begin[1:]] - total[begin[:-1]]
+    return score
+
+
+def _tfidf(given: Scoring, n: int) -> Floats:
+    """Give the cosine of each sentence with the query."""
+    vectors = given.weights.of(given.table)
+    score = np.zeros(n)
+    if vectors is None:
+        return score
+    asked = given.weights.vectoriser.transform(given.queries)
+    asker = given.asker
+    for at in range(0, n, STEP):
+        sentence, query = given.sentence[at : at + STEP], asker[at : at + STEP]
+        score[at : at + STEP] = np.asarray(vectors[sentence].multiply(asked[query]).sum(axis=1)).ravel()
+    return score
+
+
+def _mmr(given: Scoring, n: int) -> Floats:
+    """Rank by maximal marginal relevance: relevant to the query, unlike what is ranked before."""
+    relevance = _tfidf(given, n)
+    vectors = given.weights.of(given.table)
+    score = np.zeros(n)
+    size = np.diff(given.start)
+    for width in np.unique(size[size > 1]).tolist():
+        cells = np.flatnonzero(size == width)
+        block = max(STEP // (width * width), 1)
+        for at in range(0, len(cells), block):
+            places = given.start[cells[at : at + block]][:, None] + np.arange(width)
+            likeness = _likeness(vectors, given.sentence[places]) if vectors is not None else None
+            score[places] = _mmr_ranks(relevance[places], likeness)
+    return score
+
+
+def _likeness(vectors: Any, sentence: Longs) -> Floats:
+    """Give the cosine of any two sentences of a cell, shape (cells, width, width)."""
+    n, width = sentence.shape
+    out = np.empty((n, width, width))
+    for i in range(width):
+        left = vectors[sentence[:, i]]
+        for j in range(i, width):
+            both = np.asarray(left.multiply(vectors[sentence[:, j]]).sum(axis=1)).ravel()
+            out[:, i, j] = out[:, j, i] = both
+    return out
+
+
+def _mmr_ranks(relevance: Floats, likeness: Floats | None) -> Floats:
+    """Give minus the rank of each sentence, shape (cells, width)."""
+    n, width = relevance.shape
+    rank = np.zeros((n, width))
+    worst = np.zeros((n, width))  # the likeness to what is ranked already
+    open_ = np.ones((n, width), dtype=bool)
+    rows = np.arange(n)
+    for nth in range(width):
+        value = MMR_WEIGHT * relevance - (1 - MMR_WEIGHT) * worst
+        best = np.where(open_, value, -np.inf).argmax(axis=1)
+        rank[rows, best], open_[rows, best] = -nth, False
+        if likeness is not None:
+            worst = np.maximum(worst, likeness[rows, best])
+    return rank
+
+
+@dataclass(frozen=True)
+class Selector:
+    """Hold one selector: its function, and whether it needs the text of the query."""
+
+    score: Callable[[Scoring, int], Floats]
+    needs_query: bool
+
+
+SELECTORS: dict[str, Selector] = {
+    "head": Selector(_head, False),
+    "query_overlap": Selector(_query_overlap, True),
+    "tfidf": Selector(_tfidf, True),
+    "mmr": Selector(_mmr, True),
+}
+"""Which sentences are tried first: "head" from the start on; "query_overlap" by the number of distinct
+query tokens ``[A-Za-z0-9]+`` in the lower-cased sentence, the published rule; "tfidf" by the cosine with
+the query, scikit-learn's TfidfVectorizer fitted on the run's passages; "mmr" by maximal marginal
+relevance on the same vectors, 0.7 relevance and 0.3 novelty (Carbonell & Goldstein 1998, SIGIR, sec. 2).
+Ties keep text order, and what is taken returns to text order."""
+
+
+def register_selector(name: str, function: Callable[[str, list[str]], Sequence[float]]) -> None:
+    """Add a selector under a name that ``PackerConfig(sentence_selection=name)`` then takes.
+
+    Parameters
+    ----------
+    name : str
+    function : callable
+        Takes the query and the sentences of one passage, in text order; gives a score for each,
+        highest first. ``-inf`` is never taken.
+
+    Examples
+    --------
+    >>> register_selector("longest", lambda query, sentences: [len(s) for s in sentences])
+    >>> SELECTORS.pop("longest").needs_query
+    False
+    """
+    if not callable(function):
+        fail(PackerError, "register_selector", name, "a function of a query and sentences", function)
+
+    def score(given: Scoring, n: int) -> Floats:
+        out = np.zeros(n)
+        cells = zip(given.query.tolist(), given.start[:-1].tolist(), given.start[1:].tolist(), strict=True)
+        for query, begin, end in progress(cells, f"score sentences ({name})", len(given.query)):
+            sentences = [given.table.text(int(s)) for s in given.sentence[begin:end]]
+            out[begin:end] = _checked(name, function(given.queries[query], sentences), len(sentences))
+        return out
+
+    SELECTORS[name] = Selector(score, False)
+
+
+def _checked(name: str, given: Sequence[float], n: int) -> Floats:
+    values = np.asarray(given, dtype=np.float64)
+    if values.shape != (n,) or np.isnan(values).any():
+        fail(PackerError, "register_selector", name, f"one number for each of {n} sentences", list(given))
+    return values
+
+
+def get_selector(name: str) -> Selector:
+    """Give the selector of that name, or one error that lists them all."""
+    if name not in SELECTORS:
+        unknown(PackerError, "PackerConfig", "sentence_selection", name, SELECTORS)
+    return SELECTORS[name]
