@@ -19,10 +19,11 @@ from packtools.counters import (
     separator_cost,
     starts_loosely,
 )
+from packtools.facts import Facts, find_facts
 from packtools.kernels import group_sum
 from packtools.picking import Costs
 from packtools.progress import progress
-from packtools.selection import SentenceTable
+from packtools.selection import SentenceTable, Weights
 from packtools.text import bag_hashes, collapse
 
 REMEMBERED = 200_000
@@ -164,6 +165,11 @@ class Corpus:
             self._costs[key] = SentenceCosts(self, self.table(splitter), unit)
         return self._costs[key]
 
+    @cached_property
+    def whole_bags(self) -> Longs:
+        """Give a number for the characters of each text: see `bags`."""
+        return bag_hashes(self.texts)
+
     def bags(self, splitter: str) -> Longs:
         """Give a number for the characters of each sentence; equal texts have equal sums."""
         if splitter not in self._bags:
@@ -182,6 +188,16 @@ class Corpus:
             made.n_tokens = self.n_tokens.copy()
             made.n_tokens[changed] = Corpus([texts[i] for i in changed], self.counter).n_tokens
         return made
+
+    @cached_property
+    def facts(self) -> Facts:
+        """The numbers and names of every text."""
+        return find_facts(self.texts)
+
+    @cached_property
+    def weights(self) -> Weights:
+        """TF-IDF weights fitted on the texts."""
+        return Weights(self.texts)
 
     def with_counter(self, counter: TokenCounter) -> Corpus:
         """Give the same texts counted by another counter; nothing is split again."""

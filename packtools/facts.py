@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,8 +15,10 @@ from packtools.text import find_numbers
 
 NUMBER, NAME = 0, 1
 KINDS = ("number", "name")
-_WORD = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*")
-_OPENS = re.compile(r"(?:^|[.!?:;\n|*•\"“”(\[])[\s\"“”'(\[]*$")
+_LETTERS = "[^\\W\\d_]"
+_WORD = f"[^\\W\\d_a-z]{_LETTERS}*(?:['’\\-]{_LETTERS}+)*"
+_CAPITALISED = re.compile(f"(?<!{_LETTERS}){_WORD}(?: {_WORD})*")
+_PART = re.compile(r"\S+")
 _FUNCTION = (
     "a an the this that these those it its he she they we you i his her their our my your there here in "
     "on at by for from of to with as and but or nor so if when while where what which who whose why how "
@@ -55,9 +58,9 @@ def find_facts(texts: Sequence[str]) -> Facts:
     """Find the numbers and capitalised names of many texts.
 
     1. Numbers are those of `differences`: "1,000" and "1000" are the same.
-    2. A name is a run of capitalised words with one space between them. A run that opens a sentence
-       loses its first word if that is a function word ("The Rhine"), and counts if two words or an
-       acronym are left; a single capitalised word that opens a sentence is taken for none.
+    2. A name is a run of capitalised words with one space between them, without the function words
+       that it starts with ("The Rhine" is "Rhine"). A single capitalised word that opens a sentence
+       is none, unless it is all capitals.
 
     Scripts without capitals have no names.
     """
@@ -91,29 +94,40 @@ def _facts(text: str) -> Iterator[tuple[int, int, int, str]]:
 
 
 def _names(text: str) -> Iterator[tuple[int, int]]:
-    run: list[tuple[int, int]] = []
-    for found in _WORD.finditer(text):
-        a, b = found.span()
-        if run and (not text[a].isupper() or text[run[-1][1] : a] != " "):
-            yield from _name(text, run)
-            run = []
-        if text[a].isupper():
-            run.append((a, b))
-    yield from _name(text, run)
+    for found in _CAPITALISED.finditer(text):
+        begin, end = found.span()
+        words = [(m.start(), m.end()) for m in _PART.finditer(text, begin, end)]
+        if not text.isascii():
+            yield from _runs_of_capitals(text, words)
+        else:
+            yield from _name(text, words)
 
 
-def _name(text: str, run: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _runs_of_capitals(text: str, words: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Leave out words that start with a letter beyond ASCII that is no capital."""
+    for capital, run in itertools.groupby(words, lambda word: text[word[0]].isupper()):
+        if capital:
+            yield from _name(text, list(run))
+
+
+def _name(text: str, run: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Give the name that a run of capitalised words is, if it is one."""
-    if not run:
-        return
-    words = [text[a:b] for a, b in run]
-    if _OPENS.search(text, 0, run[0][0]):
-        if words[0].lower() in _FUNCTION_WORDS:
-            run, words = run[1:], words[1:]
-            if not run or (len(run) == 1 and words[0] == "I"):
-                return
-        elif len(run) == 1 and not (len(words[0]) > 1 and words[0].isupper()):
+    first = text[run[0][0] : run[0][1]]
+    if len(run) > 1:
+        if first.lower() in _FUNCTION_WORDS:
+            yield from _name(text, run[1:]) if len(run) > 2 or first != "I" else ()
             return
-    elif len(run) == 1 and words[0].lower() in _FUNCTION_WORDS:
+    elif first.lower() in _FUNCTION_WORDS or (
+        _opens(text, run[0][0]) and not (first[1:] and first.isupper())
+    ):
         return
     yield run[0][0], run[-1][1]
+
+
+def _opens(text: str, at: int) -> bool:
+    """Whether a sentence starts at a place: what stands before it ends one, quotes and brackets aside."""
+    while at and (text[at - 1].isspace() or text[at - 1] in "\"'“”‘’(["):
+        if text[at - 1] == "\n":
+            return True
+        at -= 1
+    return not at or text[at - 1] in ".!?:;|*•…"

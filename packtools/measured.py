@@ -129,15 +129,14 @@ def measure_run(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> pd.D
     values["compression_ratio"] = metrics.share(
         used, used if everything else prepared.full(config.unit, separator)
     )
-    if prepared.relevant is not None:
+    if prepared.relevant is not None and prepared.n_relevant is not None:
         gold = prepared.relevant
         held = kernels.group_sum(gold[layout.rank, layout.query], layout.start)
-        values["gold_retention"] = metrics.share(held, gold.sum(axis=0))
-    if prepared.answer_at is not None:
-        at = prepared.answer_at
+        values["gold_retention"] = metrics.share(held, prepared.n_relevant)
+    if prepared.answered is not None:
         here = _answers(prepared, config, kept)
         found = kernels.group_sum(here >= 0, layout.start) > 0
-        values["answer_retention"] = metrics.answer_retention(found, (at >= 0).any(axis=0))
+        values["answer_retention"] = metrics.answer_retention(found, prepared.answered)
         values["answer_position"] = _position(layout, chars, here, found, n_chars, gap)
     values |= facts_kept(prepared, config, kept)
     return pd.DataFrame(values, index=prepared.run.queries.index)
@@ -246,7 +245,7 @@ def facts_kept(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> dict[
     if not config.cuts:
         return {f"{kind}s_kept": np.ones(len(prepared.qids)) for kind in KINDS}
     query, number, stays = _facts(prepared, config, kept)
-    kind = prepared.facts.kind[number]
+    kind = prepared.corpus.facts.kind[number]
     out = {}
     for code, name in enumerate(KINDS):
         n_all = np.bincount(query[kind == code], minlength=len(prepared.qids))
@@ -260,14 +259,14 @@ def lost_facts(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> list[
     if not config.cuts:
         return []
     query, number, stays = _facts(prepared, config, kept)
-    facts = prepared.facts
+    facts = prepared.corpus.facts
     gone = zip(query[~stays].tolist(), number[~stays].tolist(), strict=True)
     return [(prepared.qids[q], KINDS[facts.kind[n]], facts.words[n]) for q, n in gone]
 
 
 def _facts(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> tuple[Longs, Longs, Bools]:
     """Give the distinct facts of each query's kept passages, and whether any copy of each survives."""
-    facts = prepared.facts
+    facts = prepared.corpus.facts
     rank, query = kept.layout.rank, kept.layout.query
     member, begin = spread(facts.start, prepared.passage[rank, query].astype(np.int64))
     piece = np.repeat(np.arange(len(rank)), np.diff(begin))

@@ -69,6 +69,12 @@ class PackedRun:
         per_query = measure_run(prepared, config, Kept(layout, trims, used))
         return cls(prepared, config, keep, layout, given_up, trims, per_query)
 
+    def deepened(self, prepared: PreparedRun) -> PackedRun:
+        """Give the same pack over all ranks of the run, of which only the first were looked at."""
+        keep = np.zeros(prepared.passage.shape, dtype=bool)
+        keep[: len(self.keep)] = self.keep
+        return replace(self, prepared=prepared, keep=keep)
+
     @cached_property
     def summary(self) -> pd.DataFrame:
         """Mean, median and total of each metric, with n of N queries scored."""

@@ -7,7 +7,7 @@ move and a sweep can't disagree. No text is read here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -51,6 +51,14 @@ class Candidates:
     pairs: NearPairs
     score: Floats
     document: Callable[[], Longs]
+
+    def top(self, depth: int) -> Candidates:
+        """Give the first ranks of every query."""
+        near = self.pairs.lower < depth
+        pairs = NearPairs(*(getattr(self.pairs, name)[near] for name in self.pairs.__dataclass_fields__))
+        names = ("there", "empty", "unselected", "plain", "guarded")
+        arrays = {name: getattr(self, name)[:depth] for name in (*names, "score")}
+        return replace(self, **arrays, pairs=pairs, document=lambda: self.document()[:depth])
 
 
 @dataclass(frozen=True)

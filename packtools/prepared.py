@@ -7,23 +7,23 @@ arrays, through the same `select` and `plan` that `ContextPacker` uses for one q
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
 from packtools import cells, metrics, plan
-from packtools.arrays import Bools, Ints
+from packtools.arrays import Bools, Ints, Longs
 from packtools.budget import get_fill
 from packtools.config import PackerConfig
 from packtools.corpus import REMEMBERED, Corpus
 from packtools.counters import TokenCounter, counter_for
 from packtools.errors import SettingError, check_share, fail
-from packtools.facts import Facts, find_facts
-from packtools.ordering import get_ordering
+from packtools.ordering import ANY_END, get_ordering
 from packtools.packed import PackedRun
 from packtools.picking import Pairs
 from packtools.runs.model import Run
@@ -38,6 +38,8 @@ SEPARATORS = ("\n\n",)
 SETTINGS = 64
 """Settings of one stage whose outcome is kept; fewer where they would hold more than `CELLS`."""
 CELLS = 8_000_000
+FIRST_DEPTH = 8
+"""Ranks that are looked at first, where packing may end early."""
 T = TypeVar("T")
 
 
@@ -93,8 +95,8 @@ def prepare(
     for separator in separators:
         prepared.corpus.behind(separator)
     for splitter in splitters:
-        prepared.corpus.table(splitter)
-        prepared.facts  # noqa: B018
+        prepared.corpus.table(splitter).words  # noqa: B018
+        prepared.corpus.facts  # noqa: B018
     return prepared
 
 
@@ -113,8 +115,10 @@ class PreparedRun:
         self.corpus.n_tokens  # noqa: B018
         self.cells = cells.find_candidates(run, self.passage, self.docids, texts, min_jaccard)
         self.relevant = cells.find_relevant(run, self.passage, self.docids)
-        self.answer_at = self._find_answers()
+        self.n_relevant = None if self.relevant is None else self.relevant.sum(axis=0)
         self._kept: dict[str, dict[Any, Any]] = {}
+        self._deep: PreparedRun | None = None
+        self._find_answers()
 
     @property
     def counter(self) -> TokenCounter:
@@ -133,21 +137,18 @@ class PreparedRun:
 
     # --- what is done once ------------------------------------------------------------------
 
-    def _find_answers(self) -> Ints | None:
-        """Find where each candidate holds an answer of its query; None without answers."""
-        if self.run.answers is None:
-            return None
-        return metrics.find_answers(self.corpus.texts, self.passage, list(self.run.answers))
+    def _find_answers(self) -> None:
+        """Find where each candidate holds an answer of its query, and which queries have one."""
+        self.answer_at: Ints | None = None
+        self.answered: Bools | None = None
+        if self.run.answers is not None:
+            self.answer_at = metrics.find_answers(self.corpus.texts, self.passage, list(self.run.answers))
+            self.answered = np.asarray((self.answer_at >= 0).any(axis=0))
 
-    @cached_property
-    def facts(self) -> Facts:
-        """The numbers and names of every passage."""
-        return find_facts(self.corpus.texts)
-
-    @cached_property
+    @property
     def weights(self) -> Weights:
         """TF-IDF weights of the run's passages."""
-        return Weights(self.corpus.texts)
+        return self.corpus.weights
 
     def with_counter(self, counter: str | TokenCounter) -> PreparedRun:
         """Give the same run counted by another counter; nothing is compared or split again."""
@@ -171,12 +172,11 @@ class PreparedRun:
             return self
         other = self._with(corpus)
         other.collapsed = other
-        other.__dict__.pop("facts", None)
         empty = cells.find_empty(corpus.texts, self.passage)
         whole = untouched(corpus, self.passage, PackerConfig())
         plain, guarded = repeats(whole, (self.passage >= 0) & ~empty, "normalised")
         other.cells = replace(self.cells, empty=empty, plain=plain, guarded=guarded)
-        other.answer_at = other._find_answers()
+        other._find_answers()
         return other
 
     # --- what a setting leaves and costs ------------------------------------------------------
@@ -298,6 +298,15 @@ class PreparedRun:
         if config.white_space == "collapse" and self.collapsed is not self:
             return self.collapsed.evaluate_budgets(config, budgets)
         configs = [config.replace(budget=b) for b in budgets]
+        for depth in self._depths(configs):
+            packed = self.top(depth)._evaluate(configs)
+            if packed:
+                self._kept.setdefault("depth", {})[_select_key(config)] = depth
+                return [p.deepened(self) for p in packed]
+        return self._evaluate(configs)
+
+    def _evaluate(self, configs: Sequence[PackerConfig]) -> list[PackedRun]:
+        """Pack under settings that differ in the budget; nothing if the top is not deep enough."""
         out: list[PackedRun | None] = [None] * len(configs)
         for deduplicates in {c.deduplicates for c in configs}:
             chosen = [i for i, c in enumerate(configs) if c.deduplicates == deduplicates]
@@ -305,9 +314,43 @@ class PreparedRun:
             survivors, sizes, way = self.survivors(some), self.sizes(some), self.course(some)
             limits = [configs[i].limit for i in chosen]
             keep, crossing = plan.fit(survivors, sizes, some, limits, way)
+            if self._deep is not None and not self._settled(some, crossing):
+                return []
             for place, i in enumerate(chosen):
                 out[i] = PackedRun.build(self, configs[i], keep[:, place], crossing[place])
         return [packed for packed in out if packed is not None]
+
+    def top(self, depth: int) -> PreparedRun:
+        """Give the first ranks of every query; totals stay those of the whole run."""
+
+        def work() -> PreparedRun:
+            other = copy.copy(self)
+            other._kept, other._deep = {}, self
+            other.passage, other.cells = self.passage[:depth], self.cells.top(depth)
+            other.relevant = None if self.relevant is None else self.relevant[:depth]
+            other.answer_at = None if self.answer_at is None else self.answer_at[:depth]
+            return other
+
+        return self._once("top", depth, work)
+
+    def _depths(self, configs: Sequence[PackerConfig]) -> Iterator[int]:
+        """Give depths that may be enough, where packing ends at the first chunk that does not fit."""
+        some = configs[0]
+        ends = some.overflow == "truncate" and all(c.budget is not None for c in configs)
+        if not ends or get_fill(some.fill) is not None or get_ordering(some.order).ends_with == ANY_END:
+            return
+        depth = self._kept.get("depth", {}).get(_select_key(some), FIRST_DEPTH)
+        while depth < len(self.passage):
+            yield depth
+            depth *= 2
+
+    def _settled(self, config: PackerConfig, crossing: Longs) -> bool:
+        """Whether no query needs more ranks than the top has."""
+        assert self._deep is not None
+        if config.unit == "tokens" and config.separator is not None and self.unsure(config).any():
+            return False
+        all_here = (self._deep.passage[len(self.passage) :] < 0).all(axis=0)
+        return bool(((crossing >= 0) | all_here).all())
 
     @cached_property
     def unavailable(self) -> dict[str, str]:
@@ -322,6 +365,9 @@ class PreparedRun:
 
     def full(self, unit: str, separator: str | None) -> npt.NDArray[Any]:
         """Give the size of each query's full context: every candidate with text, as rendered."""
+
+        if self._deep is not None:
+            return self._deep.full(unit, separator)
 
         def work() -> npt.NDArray[Any]:
             everything = PackerConfig(budget=None, unit=unit, separator=separator, order="descending")  # type: ignore[arg-type]

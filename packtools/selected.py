@@ -271,23 +271,27 @@ def repeats(left: Selected, some: Bools, same_text: str) -> tuple[Ints, Ints]:
     rank, query = rank[same], query[same]
     texts = [left.text(r, q) for r, q in zip(rank.tolist(), query.tolist(), strict=True)]
     if same_text == "lowercase":
-        by_text, _ = exact_groups(texts, [t.lower().encode("utf-8", "surrogatepass") for t in texts])
+        number: dict[str, int] = {}
+        by_text = np.array([number.setdefault(t.lower(), len(number)) for t in texts], dtype=np.int64)
         by_both = by_text
     else:
         by_text, by_both = exact_groups(texts, [text_key(t) for t in texts])
     present = np.zeros(some.shape, dtype=bool)
     present[rank, query] = True
-    out = []
-    for group in (by_text, by_both):
-        full = np.zeros(some.shape, dtype=np.int64)
-        full[rank, query] = group
-        out.append(kernels.keep_first(full, present))
-    return out[0], out[1]
+    plain = _first_equal(by_text, rank, query, present)
+    alike = np.array_equal(by_both, by_text)
+    return plain, plain if alike else _first_equal(by_both, rank, query, present)
+
+
+def _first_equal(group: Longs, rank: Longs, query: Longs, present: Bools) -> Ints:
+    full = np.zeros(present.shape, dtype=np.int64)
+    full[rank, query] = group
+    return kernels.keep_first(full, present)
 
 
 def _bags(left: Selected) -> Longs:
     """Give for each cell a number that cells with equal text share."""
-    whole = bag_hashes(left.corpus.texts)
+    whole = left.corpus.whole_bags
     out = np.where(left.passage >= 0, whole[left.passage], 0) if len(whole) else left.passage.astype(np.int64)
     if left.n_slots:
         value = np.zeros(left.n_slots, dtype=np.int64)

@@ -5,7 +5,9 @@ A selector only gives each sentence a score; `picking` then takes sentences whil
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from packtools.arrays import Floats, Longs
+from packtools import kernels
+from packtools.arrays import Floats, Ints, Longs
 from packtools.errors import PackerError, fail, unknown
 from packtools.picking import spread
 from packtools.progress import progress
@@ -22,6 +25,10 @@ from packtools.sentences import split_sentences, table_headers
 __all__ = ["SELECTORS", "Selector", "register_selector"]
 
 _TOKEN = re.compile("[A-Za-z0-9]+")
+_MARK = "\0"
+_TOKEN_OR_MARK = re.compile("[a-z0-9]+|\0")
+BLOCK = 16_384
+"""Sentences whose tokens are numbered at a time."""
 MMR_WEIGHT = 0.7
 """Share of relevance in "mmr"; the rest is novelty."""
 STEP = 200_000
@@ -86,9 +93,44 @@ class SentenceTable:
         return [self.texts[i][a:b] for i, a, b in where]
 
     @cached_property
-    def words(self) -> list[set[str]]:
+    def words(self) -> Words:
         """The distinct tokens ``[A-Za-z0-9]+`` of each lower-cased sentence."""
-        return [set(_TOKEN.findall(s.lower())) for s in self.sentences]
+        return _words(self.sentences)
+
+
+@dataclass(frozen=True)
+class Words:
+    """Hold the distinct tokens of each sentence.
+
+    Parameters
+    ----------
+    start : ndarray of int64, shape (n_sentences + 1,)
+        ``token[start[i]:start[i + 1]]`` are those of sentence i.
+    token : ndarray of int32
+    number : dict of str to int
+        The number of each token.
+    """
+
+    start: Longs
+    token: Ints
+    number: dict[str, int]
+
+
+def _words(sentences: Sequence[str]) -> Words:
+    numbers: defaultdict[str, int] = defaultdict(itertools.count().__next__)
+    numbers[_MARK]  # is 0
+    size = [np.zeros(1, dtype=np.int64)]
+    token = [np.zeros(0, dtype=np.int32)]
+    for begin in range(0, len(sentences), BLOCK):
+        block = sentences[begin : begin + BLOCK]
+        joined = _MARK.join(s.replace(_MARK, " ") for s in block).lower()
+        found = _TOKEN_OR_MARK.findall(joined)
+        number = np.fromiter(map(numbers.__getitem__, found), np.int64, len(found))
+        owner = np.cumsum(number == 0)
+        key = kernels.distinct(((owner << 32) + number)[number > 0])
+        token.append((key & 0xFFFFFFFF).astype(np.int32))
+        size.append(np.bincount(key >> 32, minlength=len(block)))
+    return Words(np.cumsum(np.concatenate(size)), np.concatenate(token), dict(numbers))
 
 
 class Weights:
@@ -157,23 +199,23 @@ def _head(_: Scoring, n: int) -> Floats:
 
 def _query_overlap(given: Scoring, n: int) -> Floats:
     """Count the distinct query tokens in each sentence."""
-    asked = [set(_TOKEN.findall(q.lower())) for q in given.queries]
-    place: dict[str, int] = {}
-    for words in asked:
-        for word in words:
-            place.setdefault(word, len(place))
-    known = place.keys()
-    found = [words & known for words in given.table.words]
-    first = np.concatenate([[0], np.cumsum([len(f) for f in found], dtype=np.int64)])
-    word = np.array([place[w] for f in found for w in f], dtype=np.int64)
+    words = given.table.words
+    number = words.number
+    asked = [[number[w] for w in set(_TOKEN.findall(q.lower())) if w in number] for q in given.queries]
+    asked_for = np.unique(np.array([t for tokens in asked for t in tokens], dtype=np.int64))
+    place = np.full(len(number), -1, dtype=np.int64)  # of the tokens that some query has
+    place[asked_for] = np.arange(len(asked_for))
+    here = place[words.token] >= 0
+    word = place[words.token[here]]
+    first = np.concatenate([[0], np.cumsum(here)])[words.start]
     score = np.zeros(n)
     asker = given.asker
-    height = max(CELLS // max(len(place), 1), 1)
+    height = max(CELLS // max(len(asked_for), 1), 1)
     for low in range(0, len(asked), height):
         block = asked[low : low + height]
-        mask = np.zeros((len(block), len(place)), dtype=bool)
-        for row, words in enumerate(block):
-            mask[row, [place[w] for w in words]] = True
+        mask = np.zeros((len(block), len(asked_for)), dtype=bool)
+        for row, tokens in enumerate(block):
+            mask[row, place[tokens]] = True
         mine = np.flatnonzero((asker >= low) & (asker < low + height))
         for at in range(0, len(mine), STEP):
             pairs = mine[at : at + STEP]

@@ -315,6 +315,7 @@ _NUMBERS = re.compile(
     rf"(?:(?<![\w.])[{_MINUS}])?(?:(?<!\d)\.)?\d+(?:[.,:/{_MINUS}]\d+)*(?:e[+{_MINUS}]?\d+)?(?:\s?[%‰°])?"
 )
 _DIGIT = re.compile(r"\d")
+_PLAIN = re.compile("[0-9]+")
 _LOOSE_SIGN = re.compile(r"(?<=\d)\s(?=[%‰°])")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _TELLING = frozenset((_MONTHS + " " + _NUMBER_WORDS + " " + _NEGATIONS).split())
@@ -364,13 +365,16 @@ def find_numbers(text: str) -> list[tuple[int, int, str]]:
     >>> find_numbers("1,000 km in 3.5 h")
     [(0, 5, '1000'), (12, 15, '3.5')]
     """
-    if not _DIGIT.search(text):
-        return []
-    found = ((m.start(), m.end(), _THOUSANDS.sub("", m.group())) for m in _NUMBERS.finditer(text))
-    return [
-        (a, b, plain if plain.isdecimal() and plain.isascii() else _plain_number(plain))
-        for a, b, plain in found
-    ]
+    out: list[tuple[int, int, str]] = []
+    end = 0
+    while digit := _DIGIT.search(text, end):
+        at = digit.start()
+        tries = (_NUMBERS.match(text, start) for start in range(max(at - 2, end), at + 1))
+        found = next(m for m in tries if m and m.end() > at)  # a sign and a point may stand before
+        plain = _THOUSANDS.sub("", found.group())
+        out.append((found.start(), found.end(), plain if _PLAIN.fullmatch(plain) else _plain_number(plain)))
+        end = found.end()
+    return out
 
 
 def _plain_number(number: str) -> str:

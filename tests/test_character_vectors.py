@@ -38,3 +38,44 @@ def test_pack_context_gives_the_recorded_outcome(case):
     for name in ("retained_doc_ids", "dropped_doc_ids", "original_context_chars", "packed_context_chars"):
         assert given[name] == expected[name]
     assert given["spans"] == expected["spans"]
+
+
+@pytest.fixture(scope="module")
+def whole_run():
+    """All recorded cases as the queries of one run: an id is its case and its place."""
+    import pandas as pd
+
+    cases = [c for c in CASES if "error" not in c["expected"] and c["input"]["passages"]]
+    rows, texts, queries = [], {}, {}
+    for case in cases:
+        queries[case["name"]] = case["input"]["query"]
+        for rank, text in enumerate(case["input"]["passages"], 1):
+            docid = f"{case['name']}/{rank}"
+            rows.append((case["name"], docid, rank))
+            texts[docid] = text or ""
+    frame = pd.DataFrame(rows, columns=["qid", "docid", "rank"])
+    run = pt.Run.from_frames(frame, texts, queries=queries)
+    return pt.prepare(run, counter="chars"), cases
+
+
+def test_evaluate_gives_the_recorded_outcome_on_a_run_made_of_all_cases(whole_run):
+    prepared, cases = whole_run
+    settings = {}
+    for case in cases:
+        config = pt.ContextPackingConfig.from_mapping(case["input"]["config"]).to_packer_config()
+        settings.setdefault(config, []).append(case)
+    assert len(settings) > 30
+    for config, mine in settings.items():
+        packed = prepared.evaluate(config)
+        decisions = dict(list(packed.decisions.groupby("qid", observed=True)))
+        for case in mine:
+            expected, name = case["expected"], case["name"]
+            ranks = [span["source_rank"] for span in expected["spans"]]
+            assert packed.kept(name) == [f"{name}/{rank}" for rank in ranks], (name, config)
+            row = packed.per_query.loc[name]
+            assert row["n_chars"] == expected["packed_context_chars"]
+            if expected["original_context_chars"]:
+                assert row["compression_ratio"] == pytest.approx(expected["compression_ratio"], abs=1e-9)
+            sizes = dict(zip(decisions[name]["rank"], decisions[name]["n_chars"], strict=True))
+            assert [sizes[rank] for rank in ranks] == [s["selected_char_count"] for s in expected["spans"]]
+            assert packed.context(name).passages == tuple(expected["passages"])
