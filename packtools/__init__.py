@@ -53,6 +53,7 @@ _HOME = {
         "Piece",
         "RequestContext",
         "Span",
+        "mark_html",
     ],
     "packtools.selection": ["SELECTORS", "Selector", "Weights", "register_selector"],
     "packtools.spans": ["verify_spans"],

@@ -156,6 +156,10 @@ class Pairs:
     second: Longs
     jaccard: npt.NDArray[np.float64]
 
+    def take(self, chosen: Bools) -> Pairs:
+        """Give some of the pairs."""
+        return Pairs(self.first[chosen], self.second[chosen], self.jaccard[chosen])
+
 
 def similar_pairs(found: Shingles, floor: float, together: tuple[Longs, Longs] | None = None) -> Pairs:
     """Find every pair of texts whose Jaccard is at or above `floor`, exactly.

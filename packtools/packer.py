@@ -12,6 +12,7 @@ import numpy as np
 from packtools import kernels, plan
 from packtools.arrays import Longs
 from packtools.budget import DEFAULT_COUNTER, get_fill
+from packtools.checks import check_kept, check_tenants, check_texts
 from packtools.config import PackerConfig
 from packtools.conflicts import detect_conflicts
 from packtools.corpus import Corpus
@@ -22,11 +23,11 @@ from packtools.filling import Filled, One, Trim, fill, settle
 from packtools.ledger import KEPT, OVER_BUDGET, REASONS, Ledger, keeper, ledger
 from packtools.ordering import ANY_END, document_order, get_ordering
 from packtools.schema import Chunk, ConflictAnnotation, Decision, PackedContext, RequestContext, Span
-from packtools.selected import Selected, first_of, repeats
+from packtools.selected import Selected, Slices, first_of, repeats
 from packtools.selecting import check_queries, scored_pairs, select
 from packtools.selection import Weights, get_selector
 from packtools.sentences import get_splitter
-from packtools.spans import pieces
+from packtools.spans import collapsed_slice, pieces
 from packtools.text import differences, shingles
 
 if TYPE_CHECKING:
@@ -146,8 +147,8 @@ class ContextPacker:
             text nor a count.
         """
         config, chunks = self._with_budget(budget), list(chunks)
-        _check_tenants(ctx, chunks)
-        _check_texts(chunks, config)
+        check_tenants(ctx, chunks)
+        check_texts(chunks, config)
         check_queries(config, query is not None)
         with _tracer().start_as_current_span("pack") as span:
             if config.fill != "rank":
@@ -170,8 +171,9 @@ class ContextPacker:
         corpus = source.collapsed if config.white_space == "collapse" else source
         passage = np.arange(len(chunks), dtype=np.int32).reshape(-1, 1)
         weights = self.weights or Weights(corpus.texts)
+        must = _must_keep(chunks, config)
         left = select(
-            corpus, passage, config, lambda: scored_pairs(corpus, passage, [query], config, weights)
+            corpus, passage, config, lambda: scored_pairs(corpus, passage, [query], config, weights, must)
         )
         cells = _cells(chunks, left, config)
         sizes = left.sizes(config.separator)
@@ -190,7 +192,9 @@ class ContextPacker:
         if config.detect_conflicts:
             parts = zip(kept, spans, strict=True)
             conflicts = _conflicts([replace(c, text=text[s.start : s.end]) for c, s in parts])
-        return PackedContext(text, kept, spans, decisions, conflicts, filled.used, config, counter.name)
+        packed = PackedContext(text, kept, spans, decisions, conflicts, filled.used, config, counter.name)
+        check_kept(chunks, packed)
+        return packed
 
 
 def _fill(
@@ -226,40 +230,6 @@ def _score(chunk: Chunk) -> float:
     return 0.0 if chunk.score is None else chunk.score
 
 
-def _check_tenants(ctx: RequestContext | None, chunks: Sequence[Chunk]) -> None:
-    named = {c.tenant_id: c.id for c in reversed(chunks) if c.tenant_id is not None}
-    if ctx is not None:
-        for tenant, docid in named.items():
-            if tenant != ctx.tenant_id:
-                raise PackerError(
-                    f"pack: every chunk must belong to tenant {ctx.tenant_id!r}; chunk {docid!r} belongs "
-                    f"to {tenant!r}. Filter the chunks by tenant before packing."
-                )
-    elif len(named) > 1:
-        listed = ", ".join(map(repr, sorted(named)))
-        raise PackerError(
-            f"pack: chunks of several tenants ({listed}) came without a request context. "
-            "Pass RequestContext(tenant_id=…) and only that tenant's chunks."
-        )
-
-
-def _check_texts(chunks: Sequence[Chunk], config: PackerConfig) -> None:
-    """Refuse chunks whose text is elsewhere, where it is needed."""
-    why = ""
-    if config.cuts:
-        why = "chunks may be cut, so its text is needed. Resolve the text, or let nothing be cut."
-    if config.separator is not None:
-        why = "a separator is set, so its text must be rendered. Resolve the text, or use separator=None."
-    for chunk in chunks:
-        if chunk.text or chunk.content_ref is None:
-            continue
-        has = f"pack: chunk {chunk.id!r} has only content_ref {chunk.content_ref!r}"
-        if why:
-            raise PackerError(f"{has}, but {why}")
-        if config.unit == "tokens" and chunk.token_count is None:
-            raise PackerError(f"{has} and no token_count. Give token_count, or resolve the text first.")
-
-
 def _cells(chunks: list[Chunk], left: Selected, config: PackerConfig) -> plan.Candidates:
     """Build the dedup arrays of one query: shape (n_chunks, 1)."""
     n = len(chunks)
@@ -268,11 +238,14 @@ def _cells(chunks: list[Chunk], left: Selected, config: PackerConfig) -> plan.Ca
     with_text = np.array([bool(t.strip()) for t in left.corpus.texts], dtype=bool).reshape(n, 1)
     empty = ~with_text & np.array([c.content_ref is None for c in chunks], dtype=bool).reshape(n, 1)
     plain = guarded = np.full((n, 1), -1, dtype=np.int32)
+    must = np.array([bool(c.must_keep) for c in chunks], dtype=bool)
     if config.deduplicates:
         plain, guarded = repeats(left, with_text & ~left.nothing, config.same_text)
+        plain[must], guarded[must] = -1, -1
     near = NO_PAIRS
     if config.jaccard_threshold is not None:
         pairs = similar_pairs(shingles(texts), config.jaccard_threshold)
+        pairs = pairs.take(~must[pairs.second])
         marks = {
             int(i): differences(texts[i])
             for i in kernels.distinct(np.concatenate([pairs.first, pairs.second]))
@@ -286,7 +259,16 @@ def _cells(chunks: list[Chunk], left: Selected, config: PackerConfig) -> plan.Ca
     def document() -> Longs:
         return document_order([c.id for c in chunks]).reshape(n, 1)
 
-    return plan.Candidates(there, empty, left.nothing, plain, guarded, near, score, document)
+    first = must.reshape(n, 1) if must.any() else None
+    return plan.Candidates(there, empty, left.nothing, plain, guarded, near, score, document, first)
+
+
+def _must_keep(chunks: list[Chunk], config: PackerConfig) -> dict[int, Slices]:
+    """Give the slices that must be kept, of the text as it is packed."""
+    given = {i: list(c.must_keep) for i, c in enumerate(chunks) if c.must_keep}
+    if config.white_space == "keep":
+        return given
+    return {i: [collapsed_slice(chunks[i].text, a, b) for a, b in slices] for i, slices in given.items()}
 
 
 NO_PAIRS = kernels.NearPairs.build([], [], [], [], [])

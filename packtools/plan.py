@@ -39,6 +39,8 @@ class Candidates:
     pairs : NearPairs
     score : ndarray of float64
         Relevance, falling with the rank; NaN is padding.
+    first : ndarray of bool or None
+        Cells that are filled before all others.
     document : callable
         Gives, when it is asked for, the place of each cell's id in natural order.
     """
@@ -51,6 +53,7 @@ class Candidates:
     pairs: NearPairs
     score: Floats
     document: Callable[[], Longs]
+    first: Bools | None = None
 
     def top(self, depth: int) -> Candidates:
         """Give the first ranks of every query."""
@@ -148,8 +151,11 @@ def course(cells: Candidates, sizes: Sizes, config: PackerConfig) -> Course:
     """Give the course of a setting; the plain one, rank by rank, where nothing asks for another."""
     fill, by = get_fill(config.fill), get_ordering(config.order).by
     step = None
-    if fill is not None:
-        wish = np.where(cells.there, fill(cells.score, sizes.size), -np.inf)
+    if fill is not None or cells.first is not None:
+        wish = np.zeros(sizes.size.shape) if fill is None else fill(cells.score, sizes.size)
+        wish = np.where(cells.there, wish, -np.inf)
+        if cells.first is not None:
+            wish[cells.first] = np.inf
         step = np.argsort(-wish, axis=0, kind="stable")
     if by == "document":
         return Course(step, cells.document())

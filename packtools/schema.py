@@ -6,7 +6,7 @@ Nothing here computes: the stages live in `dedup`, `budget`, `ordering` and `con
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ __all__ = [
     "Piece",
     "RequestContext",
     "Span",
+    "mark_html",
 ]
 
 MOST = 1 << 40
@@ -62,6 +63,9 @@ class Chunk:
         None means the tenant of the request.
     content_ref : str or None, default None
         Where the text is kept, for a chunk that carries none; it needs `token_count`.
+    must_keep : tuple of (start, end), default ()
+        Slices of the text that must be packed verbatim: they come first in every step, and a pack
+        that can't hold them is an error.
     metadata : dict, default {}
         Carried through every step untouched.
 
@@ -79,6 +83,7 @@ class Chunk:
     trust: str = field(default="trusted", kw_only=True)
     tenant_id: str | None = field(default=None, kw_only=True)
     content_ref: str | None = field(default=None, kw_only=True)
+    must_keep: tuple[tuple[int, int], ...] = field(default=(), kw_only=True)
     metadata: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -88,6 +93,10 @@ class Chunk:
             fail(PackerError, "Chunk", "text", "a string", self.text, 'Use "" with content_ref.')
         if self.score is not None and not is_number(self.score):
             fail(PackerError, "Chunk", "score", "a number or None", self.score, f"Chunk {self.id!r}.")
+        for part in self.must_keep:
+            if len(part) != 2 or not 0 <= part[0] < part[1] <= len(self.text):
+                rule = f"slices (start, end) of its {len(self.text):,} characters"
+                fail(PackerError, "Chunk", "must_keep", rule, part, f"Chunk {self.id!r}.")
         if self.token_count is not None:
             count = check_count(PackerError, "Chunk", "token_count", self.token_count, "token", least=0)
             if count > MOST:
@@ -253,6 +262,21 @@ class ConflictAnnotation:
         )
 
 
+def mark_html(text: str, slices: Iterable[tuple[int, int]]) -> str:
+    """Write a text as HTML with slices of it marked; everything is escaped.
+
+    Examples
+    --------
+    >>> mark_html("a <b>x</b>", [(5, 6)])
+    'a &lt;b&gt;<mark>x</mark>&lt;/b&gt;'
+    """
+    out, at = [], 0
+    for begin, end in slices:
+        out.append(f"{html.escape(text[at:begin])}<mark>{html.escape(text[begin:end])}</mark>")
+        at = end
+    return "".join(out) + html.escape(text[at:])
+
+
 @dataclass(frozen=True)
 class PackedContext:
     """Hold what one query's pack came to: text, kept chunks, spans, ledger, conflicts.
@@ -315,11 +339,18 @@ class PackedContext:
             f"<tr><td>{d.rank}</td><td>{esc(d.docid)}</td><td>{d.size:,}</td><td>{esc(str(d))}</td></tr>"
             for d in self.decisions
         )
+        cuts = "".join(
+            f"<details><summary>{esc(s.docid)}: what was packed of it</summary>"
+            f"<pre style='white-space:pre-wrap'>"
+            f"{mark_html(c.text, [(p.source_start, p.source_end) for p in s.pieces])}</pre></details>"
+            for s, c in zip(self.spans, self.chunks, strict=True)
+            if s.truncated
+        )
         flags = "".join(f"<li>{esc(str(c))}</li>" for c in self.conflicts)
         return (
             f"<p><b>{self.n_used:,} {unit}</b> {limit}: {len(self.chunks)} of "
             f"{len(self.decisions)} chunks kept ({esc(self.config.order)}, {esc(self.counter)})</p>"
             f"<pre style='white-space:pre-wrap'>{esc(self.text)}</pre>"
             f"<table><thead><tr><th>rank</th><th>id</th><th>{unit}</th><th>decision</th></tr></thead>"
-            f"<tbody>{rows}</tbody></table>" + (f"<ul>{flags}</ul>" if flags else "")
+            f"<tbody>{rows}</tbody></table>{cuts}" + (f"<ul>{flags}</ul>" if flags else "")
         )

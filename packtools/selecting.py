@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from packtools.config import PackerConfig
 from packtools.corpus import Corpus, SentenceCosts
 from packtools.errors import PackerError
 from packtools.picking import NEVER, Choice, Pairs, choose, rank_pairs, spread
-from packtools.selected import Selected, cut_to
+from packtools.selected import Selected, Slices, cut_to
 from packtools.selection import Scoring, Weights, get_selector
 
 
@@ -28,9 +28,13 @@ def check_queries(config: PackerConfig, told: bool) -> None:
 
 
 def scored_pairs(
-    corpus: Corpus, passage: Ints, queries: Sequence[str], config: PackerConfig, weights: Weights
-) -> Pairs:
-    """Score every sentence of every cell; depends on no budget."""
+    corpus: Corpus, passage: Ints, queries: Sequence[str], config: PackerConfig, weights: Weights,
+    must: Mapping[int, Slices] | None = None,
+) -> Pairs:  # fmt: skip
+    """Score every sentence of every cell; depends on no budget.
+
+    Sentences that touch a slice in `must`, by the number of the text, come before all others.
+    """
     selector = get_selector(str(config.sentence_selection))
     table = corpus.table(config.splitter)
     cells = passage.ravel().astype(np.int64)
@@ -41,7 +45,12 @@ def scored_pairs(
     short = (table.end - table.begin)[sentence] < config.min_sentence_chars
     start = np.zeros(len(cells) + 1, dtype=np.int64)
     start[there + 1] = np.diff(begin)
-    return rank_pairs(np.cumsum(start), sentence, np.where(short, NEVER, score))
+    score = np.where(short, NEVER, score)
+    for number, slices in (must or {}).items():
+        for a, b in slices:
+            touched = (table.owner == number) & (table.begin < b) & (table.end > a)
+            score[touched[sentence]] = np.inf
+    return rank_pairs(np.cumsum(start), sentence, score)
 
 
 def untouched(corpus: Corpus, passage: Ints, config: PackerConfig) -> Selected:

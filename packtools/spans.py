@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from packtools.errors import PackerError, shown
 from packtools.schema import PackedContext, Piece
+from packtools.text import collapse
 
 __all__ = ["verify_spans"]
 
@@ -34,6 +35,12 @@ def pieces(
             out.append(Piece(at, at + b - a, a + shift, b + shift))
         start += end - begin
     return tuple(out)
+
+
+def collapsed_slice(source: str, begin: int, end: int) -> tuple[int, int]:
+    """Give where a slice of a text stands once its white space is collapsed."""
+    a = len(collapse(source[:begin] + "x")) - 1
+    return a, max(len(collapse(source[:end])), a)
 
 
 def _runs(source: str, begin: int, end: int) -> Iterable[tuple[int, int, int]]:

@@ -23,7 +23,7 @@ LAYERS = [
     ["config"],
     ["schema"],
     ["bills", "text", "counters"],
-    ["kernels", "matching", "sentences", "cutting", "spans"],
+    ["kernels", "matching", "sentences", "cutting", "spans", "checks"],
     ["picking", "dedup", "budget", "ordering", "conflicts", "facts", "runs", "metrics", "stats"],
     ["selection", "plan"],
     ["corpus", "filling"],
