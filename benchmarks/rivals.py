@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from packtools.packed import PackedRun
 from packtools.plan import Sizes, Survivors
 from packtools.prepared import PreparedRun
 from packtools.text import normalise
@@ -124,3 +125,22 @@ def check_same_pairs(
 
 def _pair(qid: str, one: str, other: str) -> Pair:
     return (qid, min(one, other), max(one, other))
+
+
+# --- packing by characters ----------------------------------------------------------------------
+
+
+def asked(prepared: PreparedRun, queries: Sequence[int]) -> list[tuple[str, list[str]]]:
+    """List for each chosen query its text and its passages, best first."""
+    words = prepared.run.queries["text"].tolist()
+    columns = [prepared.passage[:, q] for q in queries]
+    texts = [[prepared.corpus.texts[p] for p in column[column >= 0]] for column in columns]
+    return list(zip([words[q] for q in queries], texts, strict=True))
+
+
+def check_same_text(packed: PackedRun, queries: Sequence[int], plain: list[list[str]]) -> None:
+    """Assert that the plain packer packed the same text."""
+    for query, passages in zip(queries[::5], plain[::5], strict=True):
+        assert packed.context(packed.prepared.qids[query]).passages == tuple(passages), query
+    sizes = packed.per_query["n_chars"].to_numpy()[list(queries)]
+    assert sizes.tolist() == [len(" ".join(passages)) for passages in plain]

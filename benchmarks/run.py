@@ -24,11 +24,13 @@ from pathlib import Path
 
 import make_run
 import numpy as np
+import plain_packer
 import rivals
 
 from packtools import PackerConfig, PreparedRun, load_run, plan, prepare
 from packtools.cells import find_pairs
 from packtools.corpus import Corpus
+from packtools.counters import CharCounter
 from packtools.dedup import similar_pairs
 from packtools.text import compare
 
@@ -71,6 +73,12 @@ the turns' ratios, or for the starts the ratio of the medians. A missed ratio is
 - **near-duplicates**: from the texts to the pairs that each query retrieves, over the whole run, against
   scikit-learn on each query's passages, whose normal form it is given. Both must find the same pairs in
   the queries that are compared, or the benchmark stops.
+- **pack by characters**: `PreparedRun.evaluate` of `PackerConfig.characters` with a new passage budget each
+  turn, after `prepare(run, counter="chars", splitters=["simple"])`, against selecting, deduplicating and
+  filling in plain Python without metrics. Both must pack the same text in the sampled queries, or the
+  benchmark stops.
+- **another passage budget**: the setting after the first one, against that first one, which after a plain
+  `prepare(run)` also splits the passages, scores the sentences and finds the numbers and names.
 - **peak memory**: of a fresh process that loads and prepares the run, against the size of its files.
 - **starts**: wall time of fresh processes, 15 of each.
 """
@@ -208,8 +216,39 @@ def in_process_rows(folder: Path, repeat: int) -> tuple[list[Row], str]:
         count_row(prepared, repeat),
         prepare_row(prepared, repeat),
         near_row(prepared, repeat),
+        *character_rows(prepared, repeat),
     ]
     return rows, size
+
+
+def character_rows(prepared: PreparedRun, repeat: int) -> list[Row]:
+    """Pack by characters: a setting against the plain packer, and against the first setting."""
+    corpus = prepared.corpus.with_counter(CharCounter())
+    corpus.table("simple").words, corpus.facts
+    settings = [PackerConfig.characters(900, 320 + 4 * i) for i in range(repeat + 1)]
+
+    def both(i: int) -> tuple[float, float]:
+        run = prepared._with(Corpus(corpus.texts, CharCounter()))  # as prepare(run) leaves it
+        first = seconds(lambda: run.evaluate(settings[0]))
+        return seconds(lambda: run.evaluate(settings[i + 1])), first
+
+    run = prepared._with(corpus)
+    sampled = list(range(0, len(run.qids), ROW_SHARE))
+    asked = rivals.asked(run, sampled)
+    rivals.check_same_text(run.evaluate(settings[0]), sampled, plain_packer.pack_all(asked, 900, 320))
+    pairs = alternate(
+        lambda i: run.evaluate(settings[i + 1]),
+        lambda i: plain_packer.pack_all(asked, 900, 320 + 4 * (i + 1)),
+        repeat,
+        len(run.qids) / len(sampled),
+    )
+    rival = f"plain Python packer (every {ROW_SHARE}th query timed, scaled)"
+    name = "pack by characters, 900 / 320, query overlap, all metrics"
+    again = [both(i) for i in range(repeat)]
+    return [
+        Row(name, rival, pairs, 10, faster=True),
+        Row("the same, another passage budget", "the first setting after `prepare`", again, 5, faster=True),
+    ]
 
 
 def evaluate_row(prepared: PreparedRun, repeat: int) -> Row:

@@ -22,7 +22,7 @@ Measure = Callable[[list[int], dict[int, int]], int]
 
 def trim(
     keep: Bools, crossing: Longs, sizes: Sizes, config: PackerConfig, way: Course,
-    cutter: Callable[[int, int, int, bool], Trim],
+    cutter: Callable[[int, int, bool], Trim],
 ) -> dict[tuple[int, int], Trim]:  # fmt: skip
     """Cut the crossing cell of each query to what is left, and put it into `keep`.
 
@@ -32,7 +32,7 @@ def trim(
         Changed in place.
     crossing : ndarray of int64, shape (queries,)
     cutter : callable
-        ``cutter(rank, query, room, is_last)``.
+        ``cutter(query, room, is_last)`` cuts the crossing cell of a query.
     """
     some = np.flatnonzero(crossing >= 0)
     if not len(some) or config.limit is None:
@@ -42,11 +42,12 @@ def trim(
     at = layout.rank, layout.query
     total = rendered(sizes.size[at], sizes.joined[at], layout)
     out: dict[tuple[int, int], Trim] = {}
-    for query in some.tolist():
-        rank = int(crossing[query])
-        last = int(layout.rank[layout.start[query + 1] - 1]) == rank
-        own = (sizes.size if last else sizes.joined)[rank, query]
-        cut = cutter(rank, query, config.limit - int(total[query] - own), last)
+    crossed = crossing[some], some
+    last = layout.rank[layout.start[some + 1] - 1] == crossed[0]
+    own = np.where(last, sizes.size[crossed], sizes.joined[crossed])
+    room = config.limit - (total[some] - own)
+    for rank, query, space, ends in zip(*(v.tolist() for v in (*crossed, room, last)), strict=True):
+        cut = cutter(query, space, ends)
         if cut[0]:
             out[rank, query] = cut
         else:

@@ -18,7 +18,7 @@ from packtools.filling import Filled, One, Trim, fill, trim
 from packtools.kernels import Layout
 from packtools.ordering import ANY_END, get_ordering
 from packtools.picking import spread
-from packtools.selected import Selected, first_of
+from packtools.selected import Selected
 
 if TYPE_CHECKING:
     from packtools.prepared import PreparedRun
@@ -56,10 +56,17 @@ class Kept:
         out[self.trimmed] = True
         return out
 
-    def text(self, left: Selected, place: int) -> str:
-        """Give what was packed of one place in the layout."""
-        rank, query = int(self.layout.rank[place]), int(self.layout.query[place])
-        return left.text(rank, query)[: self.trims.get((rank, query), (None,))[0]]
+    @cached_property
+    def most(self) -> Longs:
+        """Give how many characters of each place in the layout were packed at most."""
+        out = np.full(len(self.layout.rank), np.iinfo(np.int64).max // 2)
+        for place in self.trimmed.tolist():
+            out[place] = self.trims[int(self.layout.rank[place]), int(self.layout.query[place])][0]
+        return out
+
+    def texts(self, left: Selected, places: Longs) -> list[str]:
+        """Give what was packed of some places in the layout."""
+        return left.texts(self.layout.rank[places], self.layout.query[places], self.most[places])
 
 
 # --- fill and trim --------------------------------------------------------------------------------
@@ -96,17 +103,19 @@ def _measure(left: Selected, config: PackerConfig, query: int, ranks: list[int],
 
 
 def _cut_of(left: Selected, separator: str, query: int, rank: int, room: int, last: bool) -> Trim:
-    return left.trimmed(rank, query, room, "" if last else separator)
+    return left.trimmed(left.text(rank, query), room, "" if last else separator)
 
 
 def trim_run(prepared: PreparedRun, config: PackerConfig, keep: Bools, crossing: Longs) -> Trims:
     """Cut the crossing chunk of each query to what is left of its budget."""
-    if not (crossing >= 0).any():
+    some = np.flatnonzero(crossing >= 0)
+    if not len(some):
         return {}
     left, separator = prepared.left(config), config.separator or ""
+    texts = dict(zip(some.tolist(), left.texts(crossing[some], some), strict=True))
 
-    def cutter(rank: int, query: int, room: int, last: bool) -> Trim:
-        return left.trimmed(rank, query, room, "" if last else separator)
+    def cutter(query: int, room: int, last: bool) -> Trim:
+        return left.trimmed(texts[query], room, "" if last else separator)
 
     return trim(keep, crossing, prepared.sizes(config), config, prepared.course(config), cutter)
 
@@ -152,8 +161,7 @@ def _chars(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> Longs:
         out = prepared.whole_sizes("chars")[at].astype(np.int64)
         slot = left.slot[at]
         out[slot >= 0] = left.n_chars[slot[slot >= 0]]
-    for place in kept.trimmed.tolist():
-        out[place] = kept.trims[int(layout.rank[place]), int(layout.query[place])][0]
+    out[kept.trimmed] = kept.most[kept.trimmed]
     return out
 
 
@@ -172,8 +180,7 @@ def _tokens(prepared: PreparedRun, config: PackerConfig, kept: Kept, n_chars: Lo
         size[slot >= 0] = left.tokens(slot[slot >= 0].astype(np.int64))
         joined = size.copy()
     corpus = prepared.corpus
-    for place in kept.trimmed.tolist():
-        text = kept.text(left, place)
+    for place, text in zip(kept.trimmed.tolist(), kept.texts(left, kept.trimmed), strict=True):
         size[place] = corpus.count(text)
         joined[place] = corpus.count(text + separator) if separator is not None else size[place]
     if config.unit == "chars" and separator is not None:
@@ -192,7 +199,7 @@ def _tokens_of_chars(prepared: PreparedRun, config: PackerConfig, kept: Kept, si
     spaced = separator == " " and config.white_space == "collapse" and parts_at_spaces(corpus.counter)
     doubtful = np.zeros(len(prepared.qids), dtype=bool)
     if spaced:
-        texts = (kept.text(left, place) for place in range(len(size)))
+        texts = kept.texts(left, np.arange(len(size)))
         before = np.array([corpus.before(t) for t in texts], dtype=np.int64)
         before[layout.start[:-1][np.diff(layout.start) > 0]] = 0
         total = kernels.group_sum(size + before, layout.start)
@@ -200,8 +207,8 @@ def _tokens_of_chars(prepared: PreparedRun, config: PackerConfig, kept: Kept, si
         doubtful[np.unique(layout.query[prepared.unsure(config)[at]])] = True
         total = plan.rendered(size, size + _behind(left, separator, kept), layout)
     for query in np.flatnonzero(doubtful).tolist():
-        places = range(int(layout.start[query]), int(layout.start[query + 1]))
-        total[query] = corpus.count(separator.join(kept.text(left, p) for p in places))
+        places = np.arange(layout.start[query], layout.start[query + 1])
+        total[query] = corpus.count(separator.join(kept.texts(left, places)))
     return total
 
 
@@ -212,8 +219,7 @@ def _behind(left: Selected, separator: str, kept: Kept) -> Longs:
     out = corpus.behind(separator)[left.passage[at]] if len(corpus) else np.zeros(0, dtype=np.int64)
     slot = left.slot[at].astype(np.int64)
     out[slot >= 0] = left.behind(separator, slot[slot >= 0])
-    for place in kept.trimmed.tolist():
-        text = kept.text(left, place)
+    for place, text in zip(kept.trimmed.tolist(), kept.texts(left, kept.trimmed), strict=True):
         out[place] = corpus.count(text + separator) - corpus.count(text)
     return out
 
@@ -223,8 +229,9 @@ def _answers(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> Ints:
     assert prepared.answer_at is not None
     layout, left = kept.layout, prepared.left(config)
     here = prepared.answer_at[layout.rank, layout.query]
-    for place in np.flatnonzero(kept.cut(left) & (here >= 0)).tolist():
-        here[place] = prepared.answer_in(int(layout.query[place]), kept.text(left, place))
+    places = np.flatnonzero(kept.cut(left) & (here >= 0))
+    for place, text in zip(places.tolist(), kept.texts(left, places), strict=True):
+        here[place] = prepared.answer_in(int(layout.query[place]), text)
     return here
 
 
@@ -281,20 +288,15 @@ def _facts(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> tuple[Lon
 
 def _inside(left: Selected, kept: Kept, piece: Longs, begin: Longs, end: Longs) -> Bools:
     """Whether a stretch of a kept passage lies within one of the slices that are left of it."""
-    layout, trims = kept.layout, kept.trims
-    rows: list[tuple[int, int, int]] = []
-    cut = kept.cut(left)
-    for place in np.flatnonzero(cut).tolist():
-        rank, query = int(layout.rank[place]), int(layout.query[place])
-        slices = left.slices(rank, query)
-        if (rank, query) in trims:
-            slices = first_of(slices, trims[rank, query][0])
-        rows += [(place, a, b) for a, b in slices]
-    inside = ~cut[piece]
-    if rows:
-        table = np.array(rows, dtype=np.int64)
-        width = max(int(end.max(initial=0)), int(table.max())) + 1
-        at = np.searchsorted(table[:, 0] * width + table[:, 1], piece * width + begin, side="right") - 1
-        held = table[np.maximum(at, 0)]
-        inside |= (at >= 0) & (held[:, 0] == piece) & (end <= held[:, 2])
+    layout = kept.layout
+    cut = np.flatnonzero(kept.cut(left))
+    inside = np.ones(len(layout.rank), dtype=bool)
+    inside[cut] = False
+    inside = inside[piece]
+    cell, a, b = left.slice_table(layout.rank[cut], layout.query[cut], kept.most[cut])
+    if len(cell):
+        width = int(max(end.max(initial=0), b.max())) + 1
+        at = np.searchsorted(cut[cell] * width + a, piece * width + begin, side="right") - 1
+        held = np.maximum(at, 0)
+        inside |= (at >= 0) & (cut[cell][held] == piece) & (end <= b[held])
     return inside

@@ -23,7 +23,7 @@ from packtools.filling import Filled, One, Trim, fill, settle
 from packtools.ledger import KEPT, OVER_BUDGET, REASONS, Ledger, keeper, ledger
 from packtools.ordering import ANY_END, document_order, get_ordering
 from packtools.schema import Chunk, ConflictAnnotation, Decision, PackedContext, RequestContext, Span
-from packtools.selected import Selected, Slices, first_of, repeats
+from packtools.selected import Selected, Slices, repeats
 from packtools.selecting import check_queries, scored_pairs, select
 from packtools.selection import Weights, get_selector
 from packtools.sentences import get_splitter
@@ -210,7 +210,7 @@ def _fill(
         return corpus.measure(separator.join(left.text(r, 0)[: cut.get(r)] for r in ranks), config.unit)
 
     def cutter(rank: int, room: int, last: bool) -> Trim:
-        return left.trimmed(rank, 0, room, "" if last else separator or "")
+        return left.trimmed(left.text(rank, 0), room, "" if last else separator or "")
 
     one = One(sizes, 0, config, way, measure, cutter)
     sure = separator is None or config.unit == "chars" or _adds_up(left, survivors, separator)
@@ -315,9 +315,7 @@ def _render(
     at = 0
     for rank in filled.ranks:
         chunk = chunks[rank]
-        slices = left.slices(rank, 0)
-        if rank in filled.trims:
-            slices = first_of(slices, filled.trims[rank][0])
+        slices = left.slices(rank, 0, filled.trims[rank][0] if rank in filled.trims else None)
         length = sum(b - a for a, b in slices)
         exact = pieces(chunk.text, slices, at, collapsed=config.white_space == "collapse")
         begin, end = (exact[0].source_start, exact[-1].source_end) if exact else (0, 0)

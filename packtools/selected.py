@@ -19,16 +19,8 @@ from packtools.plan import Sizes
 from packtools.text import bag_hashes, text_key
 
 Slices = list[tuple[int, int]]
-
-
-def first_of(slices: Slices, n_chars: int) -> Slices:
-    """Give the slices that hold the first characters of a text that is put together from them."""
-    out: Slices = []
-    for begin, end in slices:
-        if n_chars > 0:
-            out.append((begin, min(end, begin + n_chars)))
-        n_chars -= end - begin
-    return out
+REMEMBERED = 50_000
+"""Texts put together from slices that are kept."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +55,7 @@ class Selected:
     cut: Longs
     size: Longs
     _behind: dict[str, dict[tuple[int, bool], int]] = field(default_factory=dict)
+    _texts: dict[tuple[int, int], str] = field(default_factory=dict)
 
     @property
     def n_slots(self) -> int:
@@ -88,39 +81,84 @@ class Selected:
         out[self.cells] = (np.diff(self.start) == 0) & (self.cut[:, 1] <= self.cut[:, 0])
         return out
 
-    def sentences(self, rank: int, query: int) -> Longs | None:
-        """Give the sentences that were taken of a cell; None where it was not taken apart."""
-        slot = int(self.slot[rank, query])
-        if slot < 0 or self.start[slot] == self.start[slot + 1]:
-            return None
-        return self.sentence[self.start[slot] : self.start[slot + 1]]
+    def slice_table(self, rank: Ints, query: Ints, most: Longs | None = None) -> tuple[Longs, Longs, Longs]:
+        """Give what is left of some cells as slices of their texts.
 
-    def slices(self, rank: int, query: int) -> Slices:
-        """Give what is left of a cell as slices of its text, which put together are what is packed."""
-        slot = int(self.slot[rank, query])
-        text = self.corpus.texts[self.passage[rank, query]]
-        if slot < 0:
-            return [(0, len(text))]
-        taken = self.sentence[self.start[slot] : self.start[slot + 1]].tolist()
-        if not taken:
-            begin, end = self.cut[slot].tolist()
-            return [(begin, end)] if end > begin else []
+        Put together, the slices of a cell are what is packed of it: each keeps the white space that
+        stands before it in the text, but for the first.
+
+        Parameters
+        ----------
+        rank, query : ndarray of int, shape (n_cells,)
+        most : ndarray of int64, shape (n_cells,), or None
+            How many characters of each are wanted; None is all.
+
+        Returns
+        -------
+        cell, begin, end : ndarray of int64
+            Place of the cell in `rank`, ascending, and the offsets of each slice.
+        """
+        slot = self.slot[rank, query].astype(np.int64)
+        whole, cut = np.flatnonzero(slot < 0), np.flatnonzero(slot >= 0)
+        length = self.corpus.n_chars[self.passage[rank[whole], query[whole]]]
+        taken, cell = self._runs(slot[cut])
+        pieces = [
+            (whole, np.zeros(len(whole), dtype=np.int64), length),
+            (cut, self.cut[slot[cut], 0], self.cut[slot[cut], 1]),
+            (cut[cell], *taken),
+        ]
+        cells, begin, end = (np.concatenate(values) for values in zip(*pieces, strict=True))
+        some = np.flatnonzero(end > begin)
+        some = some[np.argsort(cells[some], kind="stable")]
+        cells, begin, end = cells[some], begin[some], end[some]
+        if most is None:
+            return cells, begin, end
+        before = np.concatenate([[0], np.cumsum(end - begin)])[:-1]
+        before -= before[np.searchsorted(cells, cells)]  # characters of the cell before each slice
+        end = np.minimum(end, begin + most[cells] - before)
+        some = np.flatnonzero(end > begin)
+        return cells[some], begin[some], end[some]
+
+    def _runs(self, slots: Longs) -> tuple[tuple[Longs, Longs], Longs]:
+        """Join neighbouring sentences of each slot: begin and end of every run, and whose it is."""
+        member, start = spread(self.start, slots)
+        if not len(member):
+            return (member, member), member
         table = self.corpus.table(self.splitter)
-        begin, gap, end = table.begin, table.gap, table.end
-        out: Slices = []
-        for nth, one in enumerate(taken):
-            if nth and one == taken[nth - 1] + 1:
-                out[-1] = (out[-1][0], int(end[one]))
-            else:
-                out.append((int(gap[one] if nth else begin[one]), int(end[one])))
+        sentence = self.sentence[member]
+        cell = np.repeat(np.arange(len(slots)), np.diff(start))
+        first = np.zeros(len(member), dtype=bool)
+        first[start[:-1][np.diff(start) > 0]] = True
+        opens = first.copy()
+        opens[1:] |= sentence[1:] != sentence[:-1] + 1
+        begin = np.where(first, table.begin[sentence], table.gap[sentence])[opens]
+        closes = np.append(opens[1:], True)
+        return (begin, table.end[sentence][closes]), cell[opens]
+
+    def slices(self, rank: int, query: int, most: int | None = None) -> Slices:
+        """Give what is left of one cell: see `slice_table`."""
+        wanted = None if most is None else np.array([most])
+        _, begin, end = self.slice_table(np.array([rank]), np.array([query]), wanted)
+        return list(zip(begin.tolist(), end.tolist(), strict=True))
+
+    def texts(self, rank: Ints, query: Ints, most: Longs | None = None) -> list[str]:
+        """Give what is left of some cells: see `slice_table`."""
+        out = [""] * len(rank)
+        number = self.passage[rank, query].tolist()
+        for cell, begin, end in zip(*(v.tolist() for v in self.slice_table(rank, query, most)), strict=True):
+            piece = self.corpus.texts[number[cell]][begin:end]
+            out[cell] = out[cell] + piece if out[cell] else piece
         return out
 
     def text(self, rank: int, query: int) -> str:
-        """Give what is left of a cell."""
-        text = self.corpus.texts[int(self.passage[rank, query])]
+        """Give what is left of one cell; remembered."""
         if self.slot[rank, query] < 0:
-            return text
-        return "".join(text[a:b] for a, b in self.slices(rank, query))
+            return self.corpus.texts[int(self.passage[rank, query])]
+        if (rank, query) not in self._texts:
+            if len(self._texts) >= REMEMBERED:
+                self._texts.clear()
+            self._texts[rank, query] = self.texts(np.array([rank]), np.array([query]))[0]
+        return self._texts[rank, query]
 
     def n_sentences(self, rank: int, query: int, config: PackerConfig) -> int:
         """Say how many sentences are left of a cell; a whole text has all that are long enough."""
@@ -141,7 +179,7 @@ class Selected:
                 out[rank, query] = starts_loosely(self.text(rank, query))
         return out
 
-    def trimmed(self, rank: int, query: int, room: int, tail: str) -> tuple[int, int]:
+    def trimmed(self, text: str, room: int, tail: str) -> tuple[int, int]:
         """Cut what is left of a cell to `room` with `tail` behind it.
 
         Returns
@@ -149,7 +187,6 @@ class Selected:
         n_chars, size : int
             Of the start that stays; 0, 0 if nothing fits.
         """
-        text = self.text(rank, query)
         length = cut_to(self.corpus, text, room, self.unit, tail)
         return length, self.corpus.measure(text[:length], self.unit) if length else 0
 
@@ -182,9 +219,9 @@ class Selected:
             costs = self.corpus.costs(self.splitter, "tokens")
             out, sure = costs.added(self.sentence[members], begin)
         rank, query = self.cells
-        for i in np.flatnonzero(~sure).tolist():
-            at = slots[i]
-            out[i] = self.corpus.count(self.text(int(rank[at]), int(query[at])))
+        rest = np.flatnonzero(~sure)
+        texts = self.texts(rank[slots[rest]], query[slots[rest]])
+        out[rest] = [self.corpus.count(text) for text in texts]
         return out
 
     def behind(self, separator: str, slots: Longs) -> Longs:
@@ -269,7 +306,7 @@ def repeats(left: Selected, some: Bools, same_text: str) -> tuple[Ints, Ints]:
         same[a] = twin
         same[b] |= twin
     rank, query = rank[same], query[same]
-    texts = [left.text(r, q) for r, q in zip(rank.tolist(), query.tolist(), strict=True)]
+    texts = left.texts(rank, query)
     if same_text == "lowercase":
         number: dict[str, int] = {}
         by_text = np.array([number.setdefault(t.lower(), len(number)) for t in texts], dtype=np.int64)
@@ -299,6 +336,6 @@ def _bags(left: Selected) -> Longs:
             value = group_hash(left.corpus.bags(left.splitter)[left.sentence].view(np.uint64), left.start)
         cut = np.flatnonzero(left.cut[:, 1] > left.cut[:, 0])
         rank, query = left.cells
-        value[cut] = bag_hashes([left.text(int(rank[i]), int(query[i])) for i in cut])
+        value[cut] = bag_hashes(left.texts(rank[cut], query[cut]))
         out[rank, query] = value
     return out
