@@ -31,7 +31,7 @@ _HOME = {
         "SettingError",
     ],
     "packtools.explorer": ["ExplorerModel", "View"],
-    "packtools.figures": ["TradeOffFigure", "export_figure", "trade_off_figure"],
+    "packtools.figures": ["TradeOffFigure", "curves_figure", "export_figure", "trade_off_figure"],
     "packtools.metrics": ["METRICS", "Metric", "find_answer"],
     "packtools.ordering": [
         "ORDERINGS",

@@ -6,6 +6,7 @@ Object-oriented matplotlib only, never pyplot. A figure is laid out once and the
 from __future__ import annotations
 
 import io
+import itertools
 import json
 from collections.abc import Mapping
 from functools import lru_cache
@@ -21,10 +22,17 @@ from packtools.errors import SettingError, unknown
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["TradeOffFigure", "export_figure", "trade_off_figure"]
+__all__ = ["TradeOffFigure", "curves_figure", "export_figure", "trade_off_figure"]
 
 # Okabe, Ito (2008), Color Universal Design.
 STRONG, MUTED, GREY, INK = "#D55E00", "#0072B2", "#767676", "#222222"
+LOOKS: tuple[dict[str, Any], ...] = (
+    {"color": STRONG, "marker": "D", "linewidth": 2.0},
+    {"color": MUTED, "marker": "s", "linewidth": 1.4},
+    {"color": "#009E73", "marker": "^", "linewidth": 1.4},
+    {"color": "#8A5A83", "marker": "o", "linewidth": 1.4},
+    {"color": GREY, "marker": "v", "linewidth": 1.4},
+)
 WIDTHS = {"page": 6.9, "column": 3.3}
 FORMATS = ("png", "svg", "pdf")
 STYLE: dict[str, Any] = {
@@ -58,23 +66,15 @@ class TradeOffFigure:
             unknown(SettingError, "TradeOffFigure", "width", width, WIDTHS)
         self.metric = metrics.get_metric(quality)
         inches = WIDTHS[width]
-        self._small = 7.0 if width == "column" else 8.0
+        self.small = 7.0 if width == "column" else 8.0
         with rc_context(STYLE):
             self.figure: Figure = Figure(figsize=(inches, inches * 0.58), dpi=dpi, facecolor="white")
-            self._axes = self.figure.add_axes((0.12, 0.245, 0.85, 0.565))
+            self.axes = self.figure.add_axes((0.12, 0.245, 0.85, 0.565))
             self._build()
 
     def _build(self) -> None:
-        ax, small = self._axes, self._small
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
-        for side in ("left", "bottom"):
-            ax.spines[side].set_color("#BBBBBB")
-        ax.grid(True, color="#E8E8E8", linewidth=0.8)
-        ax.set_axisbelow(True)
-        ax.tick_params(labelsize=small, colors=INK, length=3)
-        ax.set_xscale("log")
-        ax.set_ylabel(_axis_words(self.metric), fontsize=small + 1, color=INK)
+        ax, small = self.axes, self.small
+        _style(ax, self.metric, small)
         (self._curve,) = ax.plot([], [], color=MUTED, marker="s", markersize=3.5, linewidth=1.4)
         self._band = ax.fill_between([], [], [], color=MUTED, alpha=0.15, linewidth=0)
         (self._base,) = ax.plot(
@@ -135,8 +135,11 @@ class TradeOffFigure:
         self._here.set_data([here["n_tokens"]], [here["quality"] * scale])
         ends = [zero + here["ci_low"] * scale, zero + here["ci_high"] * scale]
         self._bar.set_data([here["n_tokens"]] * 2, ends)
-        self._limits(
-            np.array([*x, base["n_tokens"], here["n_tokens"]]), np.array([*y, *low, *high, zero, *ends])
+        _limits(
+            self.axes,
+            self.metric,
+            np.array([*x, base["n_tokens"], here["n_tokens"]]),
+            np.array([*y, *low, *high, zero, *ends]),
         )
         _place(self._base_label, base["n_tokens"], zero, f"{curve.index[0]}: {base['n_tokens']:,.0f} {noun}")
         _place(
@@ -145,35 +148,13 @@ class TradeOffFigure:
             here["quality"] * scale,
             f"this setting: {here['n_tokens']:,.0f}",
         )
-        near_edge = here["n_tokens"] > 0.6 * self._axes.get_xlim()[1]
+        near_edge = here["n_tokens"] > 0.6 * self.axes.get_xlim()[1]
         self._here_label.set_horizontalalignment("right" if near_edge else "left")
         self._here_label.set_position((-9 if near_edge else 9, -8))
-        self._axes.set_xlabel(f"{noun} per query, mean (log scale)", fontsize=self._small + 1, color=INK)
+        self.axes.set_xlabel(f"{noun} per query, mean (log scale)", fontsize=self.small + 1, color=INK)
         self._title.set_text(drawable(title))
         self._subtitle.set_text(drawable(subtitle))
         self._caption.set_text(drawable(caption))
-
-    def _limits(self, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> None:
-        from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-        ax = self._axes
-        x, y = x[np.isfinite(x) & (x > 0)], y[np.isfinite(y)]
-        left, right = (x.min() / 1.25, x.max() * 1.35) if len(x) else (1.0, 10.0)
-        ticks = [t for t in _round_ticks(left, right) if left <= t <= right]
-        while len(ticks) < 2:  # an axis without numbers says nothing
-            left, right = left / 1.3, right * 1.3
-            ticks = [t for t in _round_ticks(left, right) if left <= t <= right]
-        ax.set_xlim(left, right)
-        ax.xaxis.set_major_locator(FixedLocator(ticks))
-        ax.xaxis.set_minor_locator(NullLocator())
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.0f}"))
-        bottom, top = (y.min(), y.max()) if len(y) else (0.0, 1.0)
-        pad = max((top - bottom) * 0.18, 2.0 if self.metric.unit == "share" else 0.5)
-        ax.set_ylim(bottom - pad, top + pad)
-        unit = " %" if self.metric.unit == "share" else ""
-        ax.yaxis.set_major_formatter(
-            FuncFormatter(lambda v, _: f"{v:,.0f}{unit}" if v <= 100 or not unit else "")
-        )
 
     def png(self) -> bytes:
         """Render for the screen."""
@@ -199,6 +180,65 @@ def trade_off_figure(
     drawn = TradeOffFigure(quality, width)
     drawn.update(curve, here, title, subtitle, caption)
     return drawn.figure
+
+
+def curves_figure(
+    curves: Mapping[str, pd.DataFrame],
+    *,
+    quality: str = "answer_retention",
+    title: str,
+    subtitle: str = "",
+    caption: str = "",
+    noun: str = "tokens",
+) -> Figure:
+    """Draw several trade-offs against one baseline, each curve with its name at its cheap end.
+
+    Parameters
+    ----------
+    curves : mapping of name to DataFrame
+        Each as `trade_off` gives it; the baseline is that of the first. The first curve is drawn
+        strong.
+    quality : str, default "answer_retention"
+    title, subtitle, caption : str
+    noun : {"tokens", "characters"}, default "tokens"
+    """
+    drawn = TradeOffFigure(quality)
+    first = next(iter(curves.values()))
+    base = first.iloc[0]
+    nowhere = dict.fromkeys(("n_tokens", "quality", "ci_low", "ci_high"), float("nan"))
+    drawn.update(first.iloc[:1], nowhere, title, subtitle, caption, noun)
+    ax, scale = drawn.axes, 100.0 if drawn.metric.unit == "share" else 1.0
+    xs, ys = [base["n_tokens"]], [base[quality] * scale]
+    ends: list[tuple[float, float, str, str]] = []
+    for look, (name, curve) in zip(itertools.cycle(LOOKS), curves.items(), strict=False):
+        line = curve.iloc[1:].sort_values("n_tokens", kind="stable")
+        x, y = line["n_tokens"].to_numpy(float), line[quality].to_numpy(float) * scale
+        low, high = (base[quality] * scale + line[f"{quality}_ci_{end}"] * scale for end in ("low", "high"))
+        ax.fill_between(x, low, high, color=look["color"], alpha=0.1, linewidth=0)
+        ax.plot(x, y, markersize=4.5, **look)
+        ends.append((y[0], x[0], name, look["color"]))
+        xs, ys = [*xs, *x], [*ys, *y, *low, *high]
+    _limits(ax, drawn.metric, np.array(xs), np.array(ys))
+    _name_ends(ax, ends, drawn.small)
+    return drawn.figure
+
+
+def _name_ends(ax: Any, ends: list[tuple[float, float, str, str]], size: float) -> None:
+    """Write names left of the points where curves begin, none over another."""
+    left, right = ax.get_xlim()
+    for _, x, name, _ in ends:  # room for the name: its share of the width, letters being 0.62 em wide
+        share = min(0.62 * size * len(name) / 72 / (0.85 * WIDTHS["page"]) + 0.03, 0.8)
+        left = min(left, x / (right / x) ** (share / (1 - share)))
+    ax.set_xlim(left, right)
+    bottom, top = ax.get_ylim()
+    step = (top - bottom) * 0.065
+    at = -np.inf
+    for y, x, name, color in sorted(ends):
+        at = max(y, at + step)
+        place: dict[str, Any] = {"xycoords": "data", "textcoords": "data", "ha": "right", "va": "center"}
+        ax.annotate(
+            drawable(name), (x, y), (x / 1.06, at), color=color, fontsize=size, weight="bold", **place
+        )
 
 
 def export_figure(
@@ -244,6 +284,42 @@ def export_figure(
             figure.savefig(path, format=kind, dpi=dpi, metadata=metadata[kind])
             paths.append(path)
     return paths
+
+
+def _style(ax: Any, metric: metrics.Metric, small: float) -> None:
+    """Give axes the look of all figures."""
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color("#BBBBBB")
+    ax.grid(True, color="#E8E8E8", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.tick_params(labelsize=small, colors=INK, length=3)
+    ax.set_xscale("log")
+    ax.set_ylabel(_axis_words(metric), fontsize=small + 1, color=INK)
+
+
+def _limits(ax: Any, metric: metrics.Metric, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> None:
+    """Set limits and round ticks around what is drawn."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    x, y = x[np.isfinite(x) & (x > 0)], y[np.isfinite(y)]
+    left, right = (x.min() / 1.25, x.max() * 1.35) if len(x) else (1.0, 10.0)
+    ticks = [t for t in _round_ticks(left, right) if left <= t <= right]
+    while len(ticks) < 2:  # an axis without numbers says nothing
+        left, right = left / 1.3, right * 1.3
+        ticks = [t for t in _round_ticks(left, right) if left <= t <= right]
+    ax.set_xlim(left, right)
+    ax.xaxis.set_major_locator(FixedLocator(ticks))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.0f}"))
+    bottom, top = (y.min(), y.max()) if len(y) else (0.0, 1.0)
+    pad = max((top - bottom) * 0.18, 2.0 if metric.unit == "share" else 0.5)
+    ax.set_ylim(bottom - pad, top + pad)
+    unit = " %" if metric.unit == "share" else ""
+    ax.yaxis.set_major_formatter(
+        FuncFormatter(lambda v, _: f"{v:,.0f}{unit}" if v <= 100 or not unit else "")
+    )
 
 
 def _place(label: Any, x: float, y: float, text: str) -> None:

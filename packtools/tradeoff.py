@@ -9,11 +9,13 @@ import pandas as pd
 
 from packtools import metrics, stats
 from packtools.config import PackerConfig
+from packtools.errors import SettingError, unknown
 from packtools.packed import PackedRun
 from packtools.prepared import PreparedRun
 
 __all__ = ["delta_table", "trade_off", "unpacked"]
 
+VARIED = ("budget", "passage_budget")
 SHOWN = PackerConfig(separator="\n\n", detect_conflicts=False)
 """Where the panel, the demo and the notebooks start: what they show is what is paid."""
 
@@ -77,6 +79,7 @@ def trade_off(
     config: PackerConfig,
     budgets: Sequence[int],
     *,
+    vary: str = "budget",
     quality: Sequence[str] | None = None,
     baseline: PackedRun | None = None,
     rng: int = 0,
@@ -87,9 +90,11 @@ def trade_off(
     ----------
     prepared : PreparedRun
     config : PackerConfig
-        Its own budget is not used.
+        Its own value of what varies is not used.
     budgets : sequence of int
         In the unit of `config`.
+    vary : {"budget", "passage_budget"}, default "budget"
+        Which budget they are.
     quality : sequence of str or None, default None
         Quality metrics to compare; None is all that the run can give.
     baseline : PackedRun or None, default None
@@ -99,9 +104,9 @@ def trade_off(
     Returns
     -------
     DataFrame, index setting ("everything" or "baseline", then one a budget)
-        Columns budget, n_tokens, compression_ratio (means), N; then for each quality metric that
-        the run can give: its mean, and with the suffixes _delta, _ci_low, _ci_high the paired
-        difference to the baseline, and _n, the queries scored.
+        Columns budget or passage_budget, n_tokens, compression_ratio (means), N; then for each quality
+        metric that the run can give: its mean, and with the suffixes _delta, _ci_low, _ci_high the
+        paired difference to the baseline, and _n, the queries scored.
 
     Examples
     --------
@@ -111,7 +116,12 @@ def trade_off(
     ['everything', '4,000', '8,000']
     """
     base = prepared.evaluate(unpacked(config)) if baseline is None else baseline
-    runs = [base, *prepared.evaluate_budgets(config, list(budgets))]
+    if vary not in VARIED:
+        unknown(SettingError, "trade_off", "vary", vary, VARIED)
+    if vary == "budget":
+        runs = [base, *prepared.evaluate_budgets(config, list(budgets))]
+    else:
+        runs = [base, *(prepared.evaluate(config.replace(passage_budget=b)) for b in budgets)]
     names = [baseline_name(base.config), *(f"{b:,}" for b in budgets)]
     if quality is None:
         quality = available(prepared, "retention") or ["n_chunks"]
@@ -119,7 +129,7 @@ def trade_off(
     for packed in runs:
         means = packed.per_query[["n_tokens", "compression_ratio"]].mean()
         row: dict[str, float | int | None] = {
-            "budget": packed.config.budget,
+            vary: getattr(packed.config, vary),
             "n_tokens": means["n_tokens"],
             "compression_ratio": means["compression_ratio"],
             "N": len(packed.per_query),

@@ -149,6 +149,6 @@ def test_the_cost_axis_always_has_numbers(tokens):
     )  # fmt: skip
     drawn = TradeOffFigure()
     drawn.update(curve, {"n_tokens": tokens[0], "quality": 1.0, "ci_low": 0.0, "ci_high": 0.0}, "t", "s", "c")
-    left, right = drawn._axes.get_xlim()
-    assert sum(left <= t <= right for t in drawn._axes.get_xticks()) >= 2
+    left, right = drawn.axes.get_xlim()
+    assert sum(left <= t <= right for t in drawn.axes.get_xticks()) >= 2
     assert drawn.png()
