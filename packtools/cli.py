@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from packtools.errors import PacktoolsError, SettingError, check_count
 
@@ -88,6 +88,24 @@ def _add_settings(parser: argparse.ArgumentParser, threshold: float | None) -> N
         help=f"drop near-duplicates at or above it; 'off' for none (default: {threshold or 'off'})",
     )
     parser.add_argument(
+        "--passage-budget",
+        type=int,
+        metavar="N",
+        help="cut every longer passage to so many tokens (default: none is cut)",
+    )
+    parser.add_argument(
+        "--sentence-selection",
+        metavar="NAME",
+        help="which sentences of a cut passage stay: head, query_overlap, tfidf or mmr "
+        "(default: cut at a word boundary)",
+    )
+    parser.add_argument(
+        "--overflow",
+        choices=("skip", "truncate"),
+        default="skip",
+        help="what a passage does that does not fit: skip it and try the next (default), or cut it and stop",
+    )
+    parser.add_argument(
         "--counter",
         default="cl100k_base",
         help="an encoding, a model name, 'chars' or a tokenizer.json (default: cl100k_base)",
@@ -161,6 +179,12 @@ def _add_explore(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.set_defaults(command=_explore)
 
 
+def _settings(given: argparse.Namespace) -> dict[str, Any]:
+    """Give the settings that `_add_settings` asked for."""
+    names = ("order", "jaccard_threshold", "passage_budget", "sentence_selection", "overflow")
+    return {name: getattr(given, name) for name in names}
+
+
 def _load(paths: list[str] | None) -> Run:
     from packtools.runs import load_run, load_sample
 
@@ -178,22 +202,21 @@ def _pack(given: argparse.Namespace) -> int:
     from packtools.schema import RequestContext
 
     check_count(SettingError, "packtools pack", "--top-k", given.top_k, "candidate")
-    config = PackerConfig(
-        order=given.order,
-        jaccard_threshold=given.jaccard_threshold,
-        detect_conflicts=given.conflicts,
-        separator="\n\n",
-    )
+    config = PackerConfig(**_settings(given), detect_conflicts=given.conflicts, separator="\n\n")
     packer = ContextPacker(config=config, token_counter=given.counter)
     run = _load(given.run)
-    source, chunks = _candidates(run, given.query, given.top_k)
-    packed = packer.pack_sync(RequestContext(tenant_id=given.tenant), chunks, budget=given.budget)
+    source, query, chunks = _candidates(run, given.query, given.top_k)
+    context = RequestContext(tenant_id=given.tenant)
+    packed = packer.pack_sync(context, chunks, budget=given.budget, query=query)
     _print_pack(given, source, chunks, packed)
     return 0
 
 
-def _candidates(run: Run, query: str, top_k: int) -> tuple[str, list[Chunk]]:
-    """Take the saved candidates of a known query; rank the run's passages for any other text."""
+def _candidates(run: Run, query: str, top_k: int) -> tuple[str, str, list[Chunk]]:
+    """Take the saved candidates of a known query; rank the run's passages for any other text.
+
+    Gives where they come from, the text of the query, and the candidates.
+    """
     from packtools.text import normalise
 
     asked = normalise(query)
@@ -203,8 +226,9 @@ def _candidates(run: Run, query: str, top_k: int) -> tuple[str, list[Chunk]]:
         if query == qid or (asked and normalise(text) == asked)
     ]
     if known:
-        return f"saved candidates of {known[0]}", run.chunks(str(known[0]))[:top_k]
-    return "TF-IDF over the run's passages (the query is not in the run)", _search(run, query, top_k)
+        text = str(run.queries.at[known[0], "text"])
+        return f"saved candidates of {known[0]}", text, run.chunks(str(known[0]))[:top_k]
+    return "TF-IDF over the run's passages (the query is not in the run)", query, _search(run, query, top_k)
 
 
 def _search(run: Run, query: str, top_k: int) -> list[Chunk]:
@@ -243,11 +267,10 @@ def _print_pack(given: argparse.Namespace, source: str, chunks: list[Chunk], pac
         print(f"{name}: {value}")
     for conflict in packed.conflicts:
         print(f"  {conflict}")
-    ranks = {span.docid: span.rank for span in packed.spans}
-    for chunk in packed.chunks:
-        text = " ".join(chunk.text.split())
+    for span, chunk, passage in zip(packed.spans, packed.chunks, packed.passages, strict=True):
+        text = " ".join(passage.split())
         cut = text if len(text) <= TEXT_WIDTH else text[: TEXT_WIDTH - 1] + "…"
-        print(f"{ranks[chunk.id]}\t{chunk.score:.4f}\t{chunk.trust}\t{chunk.id}\t{cut}")
+        print(f"{span.rank}\t{chunk.score:.4f}\t{chunk.trust}\t{chunk.id}\t{cut}")
 
 
 # --- report ---------------------------------------------------------------------------------------
@@ -262,7 +285,7 @@ def _report(given: argparse.Namespace) -> int:
     budgets = sorted(
         {check_count(SettingError, "packtools report", "--budget", b, "token") for b in given.budget}
     )
-    config = SHOWN.replace(order=given.order, jaccard_threshold=given.jaccard_threshold)
+    config = SHOWN.replace(**_settings(given))
     prepared = prepare(_load(given.run), counter=given.counter)
     table = trade_off(prepared, config, budgets)
     print(printed(prepared, config, table))

@@ -170,7 +170,6 @@ class View:
     def caption(self) -> str:
         """n, counter and settings, for the foot of the figure."""
         row = self.row(self.quality)
-        threshold = self.config.jaccard_threshold
         parts = [
             f"n = {row['n']:,} of {row['N']:,} queries",
             self.model.prepared.run.name,
@@ -178,7 +177,7 @@ class View:
             order_words(self.config.order),
         ]
         foot = [
-            "near-duplicates kept" if threshold is None else f"near-duplicates dropped from {threshold:.2f}",
+            *setting_words(self.config),
             f"bar and band: 95 % paired bootstrap interval of the difference to {self.baseline_name}",
         ]
         return " · ".join(parts) + "\n" + " · ".join(foot)
@@ -335,6 +334,23 @@ def order_words(name: str) -> str:
     """Say the name of an ordering: "lost in the middle"."""
     words = {"lost_in_middle": "lost in the middle", "fill": "as filled", "document": "document order"}
     return words.get(name, name.replace("_", " "))
+
+
+def setting_words(config: PackerConfig) -> list[str]:
+    """Say what a setting does to duplicates and long passages: "near-duplicates dropped from 0.85"."""
+    threshold = config.jaccard_threshold
+    out = ["near-duplicates kept" if threshold is None else f"near-duplicates dropped from {threshold:.2f}"]
+    if config.passage_budget is not None:
+        how = config.sentence_selection
+        by = "" if how is None else f", sentences by {SELECTION_WORDS.get(how, how.replace('_', ' '))}"
+        unit = "tokens" if config.unit == "tokens" else "characters"
+        out.append(f"passages cut to {config.passage_budget:,} {unit}{by}")
+    if config.overflow == "truncate" and config.budget is not None:
+        out.append("the last passage cut to fit")
+    return out
+
+
+SELECTION_WORDS = {"head": "place", "tfidf": "TF-IDF", "mmr": "MMR"}
 
 
 def _testable(row: pd.Series[Any]) -> bool:

@@ -9,7 +9,7 @@ import pandas as pd
 from packtools import metrics
 from packtools.config import PackerConfig
 from packtools.counters import counted
-from packtools.explorer import View, order_words
+from packtools.explorer import View, order_words, setting_words
 from packtools.prepared import PreparedRun
 
 __all__ = ["printed", "write_report"]
@@ -46,11 +46,9 @@ def printed(prepared: PreparedRun, config: PackerConfig, table: pd.DataFrame) ->
     aligned = [[c.rjust(n) for c, n in zip(row, widths, strict=True)] for row in rows]
     lines = ["  ".join([row[0].strip().ljust(widths[0]), *row[1:]]) for row in aligned]
     run = prepared.run
-    threshold = config.jaccard_threshold
-    near = "near-duplicates kept" if threshold is None else f"near-duplicates dropped from {threshold:.2f}"
     title = (
         f"{run.name} · {run.n_queries:,} queries × up to {run.depth} passages · {prepared.counter.name} · "
-        f"{order_words(config.order)} · {near}\n"
+        f"{' · '.join([order_words(config.order), *setting_words(config)])}\n"
         "means per query; points: difference to everything, paired bootstrap"
     )
     missing = [f"{metrics.METRICS[n].words}: {why}" for n, why in prepared.unavailable.items()]

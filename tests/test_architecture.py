@@ -108,7 +108,7 @@ def test_kernels_import_only_numpy_and_the_standard_library():
         elif isinstance(node, ast.ImportFrom):
             roots.add(str(node.module).split(".")[0])
     assert roots - set(sys.stdlib_module_names) - {"__future__"} == {"numpy", "packtools"}
-    assert {name for tree in trees for name, _ in imports(tree)} == {"arrays", "bills", "kernels"}
+    assert {name for tree in trees for name, _ in imports(tree)} == {"arrays", "bills"}
 
 
 def test_metrics_and_stats_know_no_packer():

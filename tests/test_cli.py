@@ -191,7 +191,7 @@ def test_the_examples_of_the_readme_run(tmp_path, monkeypatch):
     from conftest import ROOT
 
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), flags=re.S)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for block in blocks:
         exec(compile(block, "README.md", "exec"), {})
     del pt.ORDERINGS["best_last_but_one"]
@@ -206,3 +206,18 @@ def test_help_tells_the_true_defaults(capsys):
     assert "near-duplicates dropped from 0.85" in lines[0]
     _, lines, _ = run(capsys, "report", "--counter", "chars", "--budget", "900", "--jaccard-threshold", "off")
     assert "near-duplicates kept" in lines[0]
+
+
+def test_pack_and_report_cut_passages(capsys):
+    asked = ("--passage-budget", "40", "--sentence-selection", "query_overlap", "--overflow", "truncate")
+    code, lines, _ = run(capsys, "pack", "space-q2", "--budget", "200", *asked)
+    assert code == 0
+    figures = dict(line.split(": ", 1) for line in lines[:12])
+    assert 180 <= int(figures["tokens_used"]) <= 200
+    assert int(figures["chunks_out"]) >= 5
+    code, lines, _ = run(capsys, "report", "--budget", "500", *asked)
+    assert code == 0
+    assert "passages cut to 40 tokens, sentences by query overlap" in lines[0]
+    code, _, error = run(capsys, "report", "--passage-budget", "40", "--sentence-selection", "first")
+    assert code == 2
+    assert "sentence_selection 'first' is unknown; known: 'head'" in error
