@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -51,11 +52,15 @@ def find_candidates(
     guarded = plain if np.array_equal(by_text, by_both) else _first_equal(by_both, passage, some)
     pairs = find_pairs(texts, passage, found.shingles, min_jaccard)
 
-    def document() -> Longs:
-        return np.where(there, document_order(docids)[passage], -1)
-
     none = np.zeros(there.shape, dtype=bool)
-    return Candidates(there, empty, none, plain, guarded, pairs, _scores(run, there), document)
+    return Candidates(
+        there, empty, none, plain, guarded, pairs, _scores(run, there), partial(_document, docids, passage)
+    )
+
+
+def _document(docids: Sequence[str], passage: Ints) -> Longs:
+    """Give the place of each cell's id in natural order."""
+    return np.where(passage >= 0, document_order(docids)[passage], -1)
 
 
 def find_empty(texts: Sequence[str], passage: Ints) -> Bools:

@@ -24,6 +24,7 @@ from packtools.kernels import group_sum
 from packtools.picking import Costs
 from packtools.progress import progress
 from packtools.selection import SentenceTable, Weights
+from packtools.sentences import get_splitter
 from packtools.text import bag_hashes, collapse
 
 REMEMBERED = 200_000
@@ -48,14 +49,15 @@ class Corpus:
     ) -> None:
         self.texts, self.counter = list(texts), counter
         self._given = n_tokens
-        self._tables: dict[str, SentenceTable] = {}
-        self._bags: dict[str, Longs] = {}
+        self._source: Corpus | None = None  # of which this is the form with white space collapsed
+        self._tables: dict[object, SentenceTable] = {}
+        self._bags: dict[object, Longs] = {}
         self._forget_counts()
 
     def _forget_counts(self) -> None:
         self._behind: dict[str, Longs] = {}
         self._loose: dict[str, Bools] = {}
-        self._costs: dict[tuple[str, str], SentenceCosts] = {}
+        self._costs: dict[tuple[object, str], SentenceCosts] = {}
         self._spaced: dict[str, int] = {}
         self._counted: dict[str | bytes, int] = {}
 
@@ -154,13 +156,15 @@ class Corpus:
 
     def table(self, splitter: str) -> SentenceTable:
         """Give the sentences of all texts; split once."""
-        if splitter not in self._tables:
-            self._tables[splitter] = SentenceTable(self.texts, splitter)
-        return self._tables[splitter]
+        key = get_splitter(splitter)
+        if key not in self._tables:
+            known = None if self._source is None else self._source.table(splitter)
+            self._tables[key] = SentenceTable(self.texts, splitter, known)
+        return self._tables[key]
 
     def costs(self, splitter: str, unit: str) -> SentenceCosts:
         """Give what sentences cost in a unit."""
-        key = (splitter, unit)
+        key = (get_splitter(splitter), unit)
         if key not in self._costs:
             self._costs[key] = SentenceCosts(self, self.table(splitter), unit)
         return self._costs[key]
@@ -172,9 +176,10 @@ class Corpus:
 
     def bags(self, splitter: str) -> Longs:
         """Give a number for the characters of each sentence; equal texts have equal sums."""
-        if splitter not in self._bags:
-            self._bags[splitter] = bag_hashes(self.table(splitter).sentences)
-        return self._bags[splitter]
+        key = get_splitter(splitter)
+        if key not in self._bags:
+            self._bags[key] = bag_hashes(self.table(splitter).sentences)
+        return self._bags[key]
 
     @cached_property
     def collapsed(self) -> Corpus:
@@ -184,6 +189,7 @@ class Corpus:
         if not changed:
             return self
         made = Corpus(texts, self.counter, self._given)
+        made._source, made.collapsed = self, made
         if self._given is None:
             made.n_tokens = self.n_tokens.copy()
             made.n_tokens[changed] = Corpus([texts[i] for i in changed], self.counter).n_tokens
@@ -192,7 +198,8 @@ class Corpus:
     @cached_property
     def facts(self) -> Facts:
         """The numbers and names of every text."""
-        return find_facts(self.texts)
+        source = self._source
+        return find_facts(self.texts, None if source is None else (source.texts, source.facts))
 
     @cached_property
     def weights(self) -> Weights:
@@ -204,8 +211,10 @@ class Corpus:
         other = copy.copy(self)
         other.counter = counter
         other.__dict__.pop("n_tokens", None)
-        other.__dict__.pop("collapsed", None)
         other._forget_counts()
+        twin = other.__dict__.pop("collapsed", None)
+        if twin is not None:
+            other.collapsed = other if twin is self else twin.with_counter(counter)
         return other
 
 

@@ -46,7 +46,6 @@ def cut_length(
     Parameters
     ----------
     text : str
-        Starts with something else than white space.
     limit : int
     measure : callable
         Gives the size of a text.
@@ -56,7 +55,9 @@ def cut_length(
     n = _head(text, limit, measure, head)
     if n == len(text):
         return n
-    return len(text[:n].rsplit(None, 1)[0]) if n else 0
+    start = text[:n].rstrip()
+    words = start.rsplit(None, 1)
+    return len(words[0]) if len(words) == 2 else len(start)
 
 
 def _head(

@@ -136,9 +136,11 @@ def exact_groups(texts: Sequence[str], keys: Sequence[bytes]) -> tuple[Longs, Lo
     number: dict[object, int] = {}
     plain = np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int64)
     guarded = plain.copy()
-    shared = np.flatnonzero(np.bincount(plain, minlength=1)[plain] > 1) if len(plain) else plain
+    spellings: dict[int, set[str]] = {}
+    for group, text in zip(plain.tolist(), texts, strict=True):
+        spellings.setdefault(group, set()).add(text)
     told_apart: dict[object, int] = {}
-    for i in shared.tolist():
+    for i in [i for i, group in enumerate(plain.tolist()) if len(spellings[group]) > 1]:
         key = (int(plain[i]), differences(texts[i]))
         fresh = len(number) + len(told_apart)
         guarded[i] = told_apart.setdefault(key, fresh)

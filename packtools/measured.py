@@ -16,6 +16,7 @@ from packtools.counters import CharCounter, join_slack, parts_at_spaces
 from packtools.facts import KINDS
 from packtools.filling import Filled, One, Trim, fill, trim
 from packtools.kernels import Layout
+from packtools.matching import find_folded
 from packtools.ordering import ANY_END, get_ordering
 from packtools.picking import spread
 from packtools.selected import Selected
@@ -67,6 +68,14 @@ class Kept:
     def texts(self, left: Selected, places: Longs) -> list[str]:
         """Give what was packed of some places in the layout."""
         return left.texts(self.layout.rank[places], self.layout.query[places], self.most[places])
+
+    def joined(self, left: Selected, queries: Longs, separator: str) -> dict[int, str]:
+        """Give the packed text of some queries, ascending."""
+        start = self.layout.start
+        places, begin = spread(start, queries)
+        texts = self.texts(left, places)
+        bounds = zip(queries.tolist(), begin[:-1].tolist(), begin[1:].tolist(), strict=True)
+        return {query: separator.join(texts[a:b]) for query, a, b in bounds}
 
 
 # --- fill and trim --------------------------------------------------------------------------------
@@ -206,9 +215,8 @@ def _tokens_of_chars(prepared: PreparedRun, config: PackerConfig, kept: Kept, si
     else:
         doubtful[np.unique(layout.query[prepared.unsure(config)[at]])] = True
         total = plan.rendered(size, size + _behind(left, separator, kept), layout)
-    for query in np.flatnonzero(doubtful).tolist():
-        places = np.arange(layout.start[query], layout.start[query + 1])
-        total[query] = corpus.count(separator.join(kept.texts(left, places)))
+    for query, text in kept.joined(left, np.flatnonzero(doubtful), separator).items():
+        total[query] = corpus.count(text)
     return total
 
 
@@ -256,8 +264,8 @@ def facts_kept(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> dict[
     out = {}
     for code, name in enumerate(KINDS):
         n_all = np.bincount(query[kind == code], minlength=len(prepared.qids))
-        n_stay = np.bincount(query[(kind == code) & stays], minlength=len(prepared.qids))
-        out[f"{name}s_kept"] = metrics.share(n_stay, n_all)
+        n_lost = np.bincount(query[(kind == code) & ~stays], minlength=len(prepared.qids))
+        out[f"{name}s_kept"] = 1.0 - n_lost / np.maximum(n_all, 1)
     return out
 
 
@@ -272,17 +280,27 @@ def lost_facts(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> list[
 
 
 def _facts(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> tuple[Longs, Longs, Bools]:
-    """Give the distinct facts of each query's kept passages, and whether any copy of each survives."""
-    facts = prepared.corpus.facts
+    """Give the distinct facts of each query's kept passages, and whether each is still there.
+
+    A mention that was cut away is looked for once more in the packed text, where it may stand as
+    part of another one.
+    """
+    facts, left = prepared.corpus.facts, prepared.left(config)
     rank, query = kept.layout.rank, kept.layout.query
     member, begin = spread(facts.start, prepared.passage[rank, query].astype(np.int64))
     piece = np.repeat(np.arange(len(rank)), np.diff(begin))
-    stays = _inside(prepared.left(config), kept, piece, facts.begin[member], facts.end[member])
+    stays = _inside(left, kept, piece, facts.begin[member], facts.end[member])
     width = max(len(facts.words), 1)
     key = query[piece].astype(np.int64) * width + facts.number[member]
     distinct = kernels.distinct(key)
     still = np.zeros(len(distinct), dtype=bool)
     still[np.searchsorted(distinct, key[stays])] = True
+    lost = np.flatnonzero(~still)
+    asker, number = distinct[lost] // width, distinct[lost] % width
+    texts = kept.joined(left, kernels.distinct(asker), "\n")
+    gone = zip(lost.tolist(), asker.tolist(), number.tolist(), strict=True)
+    for place, one, fact in gone:
+        still[place] = find_folded(facts.words[fact], texts[one]) >= 0
     return distinct // width, distinct % width, still
 
 

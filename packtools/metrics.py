@@ -109,7 +109,7 @@ METRICS: dict[str, Metric] = {
             "retention",
             "higher",
             "distinct numbers of the kept passages that the packed text still holds / all of them; 1 where "
-            "nothing can be cut",
+            "they hold none",
         ),
         _metric(
             "names_kept",

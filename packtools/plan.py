@@ -61,7 +61,11 @@ class Candidates:
         pairs = NearPairs(*(getattr(self.pairs, name)[near] for name in self.pairs.__dataclass_fields__))
         names = ("there", "empty", "unselected", "plain", "guarded")
         arrays = {name: getattr(self, name)[:depth] for name in (*names, "score")}
-        return replace(self, **arrays, pairs=pairs, document=lambda: self.document()[:depth])
+        return replace(self, **arrays, pairs=pairs, document=partial(_first_ranks, self.document, depth))
+
+
+def _first_ranks(document: Callable[[], Longs], depth: int) -> Longs:
+    return document()[:depth]
 
 
 @dataclass(frozen=True)
@@ -193,7 +197,7 @@ def fit(
     given = size, joined, way.steps(left.kept), bounds, ends_with(config), bill_key(way, config)
     if config.overflow == "truncate":
         keep, crossing = kernels.fit_until_full(*given)
-        if way.step is not None:
+        if way.step is not None and len(way.step):
             ranks = np.take_along_axis(way.step, np.maximum(crossing, 0), axis=0)
             crossing = np.where(crossing >= 0, ranks, -1)
     else:

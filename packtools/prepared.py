@@ -7,17 +7,17 @@ arrays, through the same `select` and `plan` that `ContextPacker` uses for one q
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from packtools import cells, metrics, plan
-from packtools.arrays import Bools, Ints, Longs
+from packtools.arrays import Ints, Longs
 from packtools.budget import get_fill
 from packtools.config import PackerConfig
 from packtools.corpus import REMEMBERED, Corpus
@@ -25,22 +25,17 @@ from packtools.counters import TokenCounter, counter_for
 from packtools.errors import SettingError, check_share, fail
 from packtools.ordering import ANY_END, get_ordering
 from packtools.packed import PackedRun
-from packtools.picking import Pairs
 from packtools.runs.model import Run
-from packtools.selected import Selected, repeats
-from packtools.selecting import check_queries, scored_pairs, select, untouched
+from packtools.selected import repeats, untouched
 from packtools.selection import Weights
+from packtools.stages import Stages, select_key
 
 __all__ = ["PreparedRun", "prepare"]
 
 MIN_JACCARD = 0.5
 SEPARATORS = ("\n\n",)
-SETTINGS = 64
-"""Settings of one stage whose outcome is kept; fewer where they would hold more than `CELLS`."""
-CELLS = 8_000_000
 FIRST_DEPTH = 8
 """Ranks that are looked at first, where packing may end early."""
-T = TypeVar("T")
 
 
 def prepare(
@@ -95,12 +90,13 @@ def prepare(
     for separator in separators:
         prepared.corpus.behind(separator)
     for splitter in splitters:
-        prepared.corpus.table(splitter).words  # noqa: B018
-        prepared.corpus.facts  # noqa: B018
+        for corpus in {prepared.corpus, prepared.collapsed.corpus}:
+            corpus.table(splitter).words  # noqa: B018
+            corpus.facts  # noqa: B018
     return prepared
 
 
-class PreparedRun:
+class PreparedRun(Stages):
     """Hold a run as arrays ``[rank, query]``, ready for any setting.
 
     Made by `prepare`. Sizes, pairs and answers are kept for each distinct passage; every
@@ -118,32 +114,21 @@ class PreparedRun:
         self.n_relevant = None if self.relevant is None else self.relevant.sum(axis=0)
         self._kept: dict[str, dict[Any, Any]] = {}
         self._deep: PreparedRun | None = None
-        self._find_answers()
+        self.answer_at = self._find_answers()
+        self.answered = None if self.answer_at is None else np.asarray((self.answer_at >= 0).any(axis=0))
 
     @property
     def counter(self) -> TokenCounter:
         """The token counter in use."""
         return self.corpus.counter
 
-    def _once(self, stage: str, key: object, work: Callable[[], T]) -> T:
-        """Give what a stage came to under a setting; worked out once, the oldest forgotten."""
-        known = self._kept.setdefault(stage, {})
-        if key not in known:
-            if len(known) >= min(SETTINGS, max(CELLS // max(self.passage.size, 1), 4)):
-                known.pop(next(iter(known)))
-            known[key] = work()
-        found: T = known[key]
-        return found
-
     # --- what is done once ------------------------------------------------------------------
 
-    def _find_answers(self) -> None:
-        """Find where each candidate holds an answer of its query, and which queries have one."""
-        self.answer_at: Ints | None = None
-        self.answered: Bools | None = None
-        if self.run.answers is not None:
-            self.answer_at = metrics.find_answers(self.corpus.texts, self.passage, list(self.run.answers))
-            self.answered = np.asarray((self.answer_at >= 0).any(axis=0))
+    def _find_answers(self) -> Ints | None:
+        """Find where each candidate holds an answer of its query; None without answers."""
+        if self.run.answers is None:
+            return None
+        return metrics.find_answers(self.corpus.texts, self.passage, list(self.run.answers))
 
     @property
     def weights(self) -> Weights:
@@ -153,6 +138,9 @@ class PreparedRun:
     def with_counter(self, counter: str | TokenCounter) -> PreparedRun:
         """Give the same run counted by another counter; nothing is compared or split again."""
         other = self._with(self.corpus.with_counter(counter_for(counter)))
+        twin = self.__dict__.get("collapsed")
+        if twin is not None:
+            other.collapsed = other if twin is self else twin._with(other.corpus.collapsed)
         for separator in self.corpus.separators:
             other.corpus.behind(separator)
         return other
@@ -176,44 +164,8 @@ class PreparedRun:
         whole = untouched(corpus, self.passage, PackerConfig())
         plain, guarded = repeats(whole, (self.passage >= 0) & ~empty, "normalised")
         other.cells = replace(self.cells, empty=empty, plain=plain, guarded=guarded)
-        other._find_answers()
+        other.answer_at = other._find_answers()  # `answered` stays that of the untouched passages
         return other
-
-    # --- what a setting leaves and costs ------------------------------------------------------
-
-    def pairs(self, config: PackerConfig) -> Pairs:
-        """Give the sentences of every candidate, scored and ranked; depends on no budget."""
-        queries = self.run.queries["text"].tolist()
-        check_queries(config, any(q.strip() for q in queries))
-        key = (config.sentence_selection, config.splitter, config.min_sentence_chars)
-        return self._once(
-            "pairs", key, lambda: scored_pairs(self.corpus, self.passage, queries, config, self.weights)
-        )
-
-    def left(self, config: PackerConfig) -> Selected:
-        """Give what the select step leaves of every candidate."""
-        return self._once(
-            "left",
-            _select_key(config),
-            lambda: select(self.corpus, self.passage, config, lambda: self.pairs(config)),
-        )
-
-    def sizes(self, config: PackerConfig) -> plan.Sizes:
-        """Give the cost of every cell under a setting."""
-        key = (config.separator, _select_key(config))
-        return self._once("sizes", key, lambda: self.left(config).sizes(config.separator))
-
-    def whole_sizes(self, unit: str) -> Ints:
-        """Give the size of every cell before anything is cut."""
-        whole = PackerConfig(unit=unit)  # type: ignore[arg-type]
-        return self._once("whole", unit, lambda: self.left(whole).sizes(None).size)
-
-    def unsure(self, config: PackerConfig) -> Bools:
-        """Mark cells before which token counts may not add up across the separator."""
-        separator = str(config.separator)
-        return self._once(
-            "unsure", (separator, _select_key(config)), lambda: self.left(config).unsure(separator)
-        )
 
     def answer_in(self, query: int, text: str) -> int:
         """Find the first answer of a query in a text; remembered, -1 if none is there."""
@@ -225,44 +177,6 @@ class PreparedRun:
             given = () if self.run.answers is None else self.run.answers.iloc[query]
             known[key] = metrics.find_answer(text, given)
         return int(known[key])
-
-    def candidates(self, config: PackerConfig) -> plan.Candidates:
-        """Give what dedup needs to know, of the texts as the select step leaves them."""
-        if config.passage_budget is None and config.same_text == "normalised":
-            return self.cells
-        key = (_select_key(config), config.same_text, config.deduplicates)
-        return self._once("candidates", key, lambda: self._candidates(config))
-
-    def _candidates(self, config: PackerConfig) -> plan.Candidates:
-        left = self.left(config)
-        found = replace(self.cells, unselected=left.nothing)
-        if config.deduplicates:
-            some = found.there & ~found.empty & ~left.nothing
-            plain, guarded = repeats(left, some, config.same_text)
-            found = replace(found, plain=plain, guarded=guarded)
-        return found
-
-    def course(self, config: PackerConfig) -> plan.Course:
-        """Give the order of filling and of the prompt."""
-        by = get_ordering(config.order).by
-        key = (get_fill(config.fill), by, config.separator, _select_key(config))
-        return self._once("course", key, lambda: plan.course(self.cells, self.sizes(config), config))
-
-    def survivors(self, config: PackerConfig) -> plan.Survivors:
-        """Give what is left after dedup; a look-up for every threshold seen before."""
-        threshold = config.jaccard_threshold
-        if threshold is not None and threshold < self.min_jaccard:
-            fail(
-                SettingError,
-                "evaluate",
-                "jaccard_threshold",
-                f"at least {self.min_jaccard}",
-                threshold,
-                f"Pairs were kept from there on; use prepare(run, min_jaccard={threshold}).",
-            )
-        same = config.same_text if config.deduplicates else None
-        key = (same, threshold, config.protect_differences, _select_key(config))
-        return self._once("survivors", key, lambda: plan.dedup(self.candidates(config), config))
 
     def evaluate(self, config: PackerConfig) -> PackedRun:
         """Pack every query under one setting and compute all available metrics.
@@ -291,6 +205,8 @@ class PreparedRun:
         "/" (near the limit), and everything rendered for counters that don't promise that counts
         add up.
         """
+        if not isinstance(config, PackerConfig):
+            fail(SettingError, "evaluate", "config", "a PackerConfig", config)
         return self.evaluate_budgets(config, [config.budget])[0]
 
     def evaluate_budgets(self, config: PackerConfig, budgets: Sequence[int | None]) -> list[PackedRun]:
@@ -298,10 +214,12 @@ class PreparedRun:
         if config.white_space == "collapse" and self.collapsed is not self:
             return self.collapsed.evaluate_budgets(config, budgets)
         configs = [config.replace(budget=b) for b in budgets]
+        if not configs:
+            return []
         for depth in self._depths(configs):
             packed = self.top(depth)._evaluate(configs)
             if packed:
-                self._kept.setdefault("depth", {})[_select_key(config)] = depth
+                self._kept.setdefault("depth", {})[select_key(config)] = depth
                 return [p.deepened(self) for p in packed]
         return self._evaluate(configs)
 
@@ -339,7 +257,7 @@ class PreparedRun:
         ends = some.overflow == "truncate" and all(c.budget is not None for c in configs)
         if not ends or get_fill(some.fill) is not None or get_ordering(some.order).ends_with == ANY_END:
             return
-        depth = self._kept.get("depth", {}).get(_select_key(some), FIRST_DEPTH)
+        depth = self._kept.get("depth", {}).get(select_key(some), FIRST_DEPTH)
         while depth < len(self.passage):
             yield depth
             depth *= 2
@@ -369,6 +287,9 @@ class PreparedRun:
         if self._deep is not None:
             return self._deep.full(unit, separator)
 
+        if unit == "chars":
+            return self._once("full", (unit, separator), lambda: self._full_chars(separator))
+
         def work() -> npt.NDArray[Any]:
             everything = PackerConfig(budget=None, unit=unit, separator=separator, order="descending")  # type: ignore[arg-type]
             per_query = self.evaluate(everything).per_query
@@ -376,17 +297,18 @@ class PreparedRun:
 
         return self._once("full", (unit, separator), work)
 
+    def _full_chars(self, separator: str | None) -> Longs:
+        some = self.cells.there & ~self.cells.empty
+        total = np.where(some, self.whole_sizes("chars"), 0).sum(axis=0, dtype=np.int64)
+        gaps: Longs = total + len(separator or "") * np.maximum(some.sum(axis=0) - 1, 0)
+        return gaps
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be worked out again."""
+        return {**self.__dict__, "_kept": {}}
+
     def __repr__(self) -> str:
         return (
             f"PreparedRun({self.run.name!r}: {len(self.qids):,} queries, {len(self.docids):,} distinct "
             f"passages, {self.counter.name})"
         )
-
-
-def _select_key(config: PackerConfig) -> tuple[object, ...]:
-    """Tell settings apart by what the select step makes of them."""
-    if config.passage_budget is None:
-        return (config.unit,)
-    name = config.sentence_selection
-    how = (name, config.splitter, config.min_sentence_chars) if name is not None else None
-    return (config.unit, config.passage_budget, how)

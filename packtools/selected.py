@@ -227,20 +227,28 @@ class Selected:
     def behind(self, separator: str, slots: Longs) -> Longs:
         """Give the tokens that a separator adds behind some slots; told by the last sentence."""
         known = self._behind.setdefault(separator, {})
-        exact = self.corpus.costs(self.splitter, "tokens").exact if len(self.sentence) else None
+        keys = self._endings(slots)
+        missing = {key: slot for key, slot in zip(keys, slots.tolist(), strict=True) if key not in known}
         rank, query = self.cells
-        out = np.zeros(len(slots), dtype=np.int64)
-        for i, slot in enumerate(slots.tolist()):
-            first, end = int(self.start[slot]), int(self.start[slot + 1])
-            last = int(self.sentence[end - 1]) if end > first else -1
-            key = (last, end == first + 1)
-            if exact is None or last < 0 or not (key[1] or exact[last]):
-                key = (-1 - slot, True)
-            if key not in known:
-                text = self.text(int(rank[slot]), int(query[slot]))
-                known[key] = separator_cost(self.corpus.counter, text, separator)
-            out[i] = known[key]
-        return out
+        fresh = np.array(list(missing.values()), dtype=np.int64)
+        for key, text in zip(missing, self.texts(rank[fresh], query[fresh]), strict=True):
+            known[key] = separator_cost(self.corpus.counter, text, separator)
+        return np.array([known[key] for key in keys], dtype=np.int64)
+
+    def _endings(self, slots: Longs) -> list[tuple[int, bool]]:
+        """Tell slots apart by how they end: the last sentence, and whether it is the only one.
+
+        A slot that was cut, or whose end depends on what stands before the last sentence, is alone.
+        """
+        size = self.start[slots + 1] - self.start[slots]
+        last = np.full(len(slots), -1, dtype=np.int64)
+        last[size > 0] = self.sentence[self.start[slots + 1][size > 0] - 1]
+        alone = last < 0
+        if len(self.sentence):
+            exact = self.corpus.costs(self.splitter, "tokens").exact
+            alone |= (size > 1) & ~exact[np.maximum(last, 0)]
+        ending = np.where(alone, -1 - slots, last)
+        return list(zip(ending.tolist(), ((size == 1) | alone).tolist(), strict=True))
 
     def sizes(self, separator: str | None) -> Sizes:
         """Give the cost of every cell, alone and with the separator that follows it."""
@@ -267,6 +275,14 @@ class Selected:
         out = np.where(self.passage >= 0, values[self.passage], values.dtype.type(0))
         out[self.cells] = left
         return out
+
+
+def untouched(corpus: Corpus, passage: Ints, config: PackerConfig) -> Selected:
+    """Leave every text whole."""
+    none = np.zeros(0, dtype=np.int64)
+    slot = np.full(passage.shape, -1, dtype=np.int32)
+    start, cut = np.zeros(1, dtype=np.int64), none.reshape(0, 2)
+    return Selected(corpus, config.unit, config.splitter, passage, slot, start, none, cut, none)
 
 
 def cut_to(corpus: Corpus, text: str, limit: int, unit: str, tail: str = "") -> int:

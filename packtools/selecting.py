@@ -13,7 +13,7 @@ from packtools.config import PackerConfig
 from packtools.corpus import Corpus, SentenceCosts
 from packtools.errors import PackerError
 from packtools.picking import NEVER, Choice, Pairs, choose, rank_pairs, spread
-from packtools.selected import Selected, Slices, cut_to
+from packtools.selected import Selected, Slices, cut_to, untouched
 from packtools.selection import Scoring, Weights, get_selector
 
 
@@ -51,14 +51,6 @@ def scored_pairs(
             touched = (table.owner == number) & (table.begin < b) & (table.end > a)
             score[touched[sentence]] = np.inf
     return rank_pairs(np.cumsum(start), sentence, score)
-
-
-def untouched(corpus: Corpus, passage: Ints, config: PackerConfig) -> Selected:
-    """Leave every text whole."""
-    none = np.zeros(0, dtype=np.int64)
-    slot = np.full(passage.shape, -1, dtype=np.int32)
-    start, cut = np.zeros(1, dtype=np.int64), none.reshape(0, 2)
-    return Selected(corpus, config.unit, config.splitter, passage, slot, start, none, cut, none)
 
 
 def select(corpus: Corpus, passage: Ints, config: PackerConfig, pairs: Callable[[], Pairs]) -> Selected:

@@ -45,6 +45,8 @@ class SentenceTable:
     texts : sequence of str
     splitter : str
         A name in `SPLITTERS`.
+    known : SentenceTable or None, default None
+        Of as many texts; those that are the same are not split again.
 
     Attributes
     ----------
@@ -58,7 +60,7 @@ class SentenceTable:
         For a row of a pipe table, the sentence that is its header; else -1.
     """
 
-    def __init__(self, texts: Sequence[str], splitter: str) -> None:
+    def __init__(self, texts: Sequence[str], splitter: str, known: SentenceTable | None = None) -> None:
         self.texts: Sequence[str] = texts
         self.splitter = splitter
         size = np.zeros(len(texts), dtype=np.int64)
@@ -66,7 +68,10 @@ class SentenceTable:
         end: list[int] = []
         headers: dict[int, int] = {}
         for number, text in enumerate(progress(texts, f"split sentences ({splitter})", len(texts))):
-            spans = split_sentences(text, splitter)
+            if known is not None and known.texts[number] == text:
+                spans = known.spans(number)
+            else:
+                spans = split_sentences(text, splitter)
             for row, header in table_headers(text, spans).items():
                 headers[len(begin) + row] = len(begin) + header
             size[number] = len(spans)
@@ -80,6 +85,11 @@ class SentenceTable:
         self.header: Longs = np.full(len(begin), -1, dtype=np.int64)
         self.header[list(headers)] = list(headers.values())
         self.owner: Longs = np.repeat(np.arange(len(texts)), size)
+
+    def spans(self, number: int) -> list[tuple[int, int]]:
+        """Give where the sentences of one text stand."""
+        mine = slice(int(self.start[number]), int(self.start[number + 1]))
+        return list(zip(self.begin[mine].tolist(), self.end[mine].tolist(), strict=True))
 
     def text(self, sentence: int) -> str:
         """Give one sentence."""

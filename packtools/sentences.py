@@ -33,6 +33,7 @@ _LABEL = re.compile(
 _CONTINUES = re.compile(r"[(\[0-9]|[a-zà-öø-ÿ]|[,;:)\]]")
 _SHORT = re.compile(r"(?:^|[\s(\[])[^\W\d_]{1,4}\.$")
 _NUMBERED = re.compile(r"\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _SIMPLE = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -187,7 +188,7 @@ def _cut(text: str, start: int, end: int) -> Spans:
     import sentencex
 
     out: Spans = []
-    part = text[start:end]
+    part = _SURROGATE.sub("\ufffd", text[start:end])  # which no UTF-8 holds
     for found in sentencex.get_sentence_boundaries("en", part):
         a, b = start + found["start_index"], start + found["end_index"]
         if out and _goes_on(text[out[-1][0] : out[-1][1]].rstrip(), text[a:b].lstrip()):

@@ -104,11 +104,12 @@ def bag_hashes(texts: Sequence[str]) -> npt.NDArray[np.int64]:
     """Give for each text the sum of a 64-bit number for each letter of its normal form.
 
     White space adds nothing, so the sum of a text is that of its sentences, however it is cut:
-    texts with equal normal forms have equal sums, and few others have.
+    texts with equal normal or lower-cased forms have equal sums, and few others have.
     """
     out = np.zeros(len(texts), dtype=np.uint64)
     for begin in range(0, len(texts), BLOCK):
         block = ["".join(_words(t)) for t in texts[begin : begin + BLOCK]]
+        block = [b if b.isascii() else unicodedata.normalize("NFD", b) for b in block]
         codes = np.frombuffer("".join(block).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
         end = np.cumsum([len(b) for b in block], dtype=np.int64)
         total = np.concatenate(
@@ -312,7 +313,7 @@ _NEGATIONS = (
 )
 _MINUS = "\u2212\u2013-"
 _NUMBERS = re.compile(
-    rf"(?:(?<![\w.])[{_MINUS}])?(?:(?<!\d)\.)?\d+(?:[.,:/{_MINUS}]\d+)*(?:e[+{_MINUS}]?\d+)?(?:\s?[%‰°])?"
+    rf"(?:(?<![\w.])[{_MINUS}])?(?:(?<!\d)\.)?\d+(?:[.,:/\u066b\u066c{_MINUS}]\d+)*(?:e[+{_MINUS}]?\d+)?(?:\s?[%‰°])?"
 )
 _DIGIT = re.compile(r"\d")
 _PLAIN = re.compile("[0-9]+")

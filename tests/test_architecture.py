@@ -29,7 +29,7 @@ LAYERS = [
     ["corpus", "filling"],
     ["selected", "ledger", "cells"],
     ["selecting"],
-    ["packer"],
+    ["packer", "stages"],
     ["measured", "characters"],
     ["packed"],
     ["prepared"],
