@@ -65,13 +65,15 @@ class ContextPackingConfig:
                 unknown(PackerError, WHERE, name, getattr(self, name), names)
         for name in ("max_context_chars", "max_passage_chars"):
             if getattr(self, name) is not None:
-                check_count(PackerError, WHERE, name, getattr(self, name), "character")
-        check_count(
-            PackerError, WHERE, "min_sentence_chars", self.min_sentence_chars, "character", -(1 << 62)
-        )
+                self._count(name, 1)
+        self._count("min_sentence_chars", -(1 << 62))  # anything below 1 means 1
         for name in ("enabled", "deduplicate"):
             if not isinstance(getattr(self, name), bool):
                 fail(PackerError, WHERE, name, "true or false", getattr(self, name))
+
+    def _count(self, name: str, least: int) -> None:
+        value = check_count(PackerError, WHERE, name, getattr(self, name), "character", least)
+        object.__setattr__(self, name, value)
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any] | None) -> ContextPackingConfig:
@@ -206,6 +208,14 @@ def pack_context(
     ('alpha beta gamma', 'delta')
     """
     config = ContextPackingConfig() if config is None else config
+    if not isinstance(config, ContextPackingConfig):
+        hint = "See ContextPackingConfig.from_mapping."
+        fail(PackerError, "pack_context", "config", "a ContextPackingConfig", config, hint)
+    if not isinstance(query, str):
+        fail(PackerError, "pack_context", "query", "a string", query)
+    for name, given in (("doc_ids", doc_ids), ("passages", passages)):
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            fail(PackerError, "pack_context", name, "a list", given)
     ids = [str(d) for d in doc_ids]
     if len(ids) != len(passages):
         raise PackerError(

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from packtools.config import PackerConfig
-from packtools.errors import PackerError, shown
+from packtools.errors import PackerError, fail, shown
 from packtools.schema import Chunk, PackedContext, RequestContext
 
-__all__ = ["check_kept", "check_tenants", "check_texts"]
+__all__ = ["check_call", "check_kept", "check_tenants", "check_texts"]
+
+
+def check_call(ctx: object, chunks: Iterable[Chunk], query: object) -> list[Chunk]:
+    """Refuse what is no call of `pack`; give the chunks as a list."""
+    if ctx is not None and not isinstance(ctx, RequestContext):
+        fail(PackerError, "pack", "ctx", "a RequestContext or None", ctx)
+    if query is not None and not isinstance(query, str):
+        fail(PackerError, "pack", "query", "a string or None", query)
+    if isinstance(chunks, str | Mapping) or not isinstance(chunks, Iterable):
+        fail(PackerError, "pack", "chunks", "a list of Chunk", chunks)
+    given = list(chunks)
+    for chunk in given:
+        if not isinstance(chunk, Chunk):
+            fail(PackerError, "pack", "chunks", "a list of Chunk", chunk, "Write Chunk(id, text, score).")
+    return given
 
 
 def check_tenants(ctx: RequestContext | None, chunks: Sequence[Chunk]) -> None:
@@ -21,7 +36,7 @@ def check_tenants(ctx: RequestContext | None, chunks: Sequence[Chunk]) -> None:
                     f"to {tenant!r}. Filter the chunks by tenant before packing."
                 )
     elif len(named) > 1:
-        listed = ", ".join(map(repr, sorted(named)))
+        listed = ", ".join(sorted(map(repr, named)))
         raise PackerError(
             f"pack: chunks of several tenants ({listed}) came without a request context. "
             "Pass RequestContext(tenant_id=…) and only that tenant's chunks."
@@ -54,9 +69,10 @@ def check_kept(chunks: Sequence[Chunk], packed: PackedContext) -> None:
             if not any(p.source_start <= a and b <= p.source_end for p in pieces):
                 config = packed.config
                 limits = {"budget": config.budget, "passage_budget": config.passage_budget}
-                set_ = ", ".join(f"{k} {v:,} {config.unit}" for k, v in limits.items() if v is not None)
+                told = [f"{k} {v:,} {config.unit}" for k, v in limits.items() if v is not None]
+                told += ["white_space 'collapse'"] if config.white_space == "collapse" else []
                 raise PackerError(
-                    f"pack: chunk {chunk.id!r} must keep {shown(chunk.text[a:b])}, which can't be packed "
-                    f"verbatim under these settings ({set_ or 'no budget'}). Raise the budgets, keep less, "
-                    "or use white_space='keep'."
+                    f"pack: chunk {chunk.id!r} must keep {shown(chunk.text[a:b])}, which is not packed "
+                    f"verbatim under {', '.join(told) or 'these settings'}; the chunk was "
+                    f"{packed.decisions[rank - 1]}. Raise the budgets, or keep less."
                 )

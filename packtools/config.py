@@ -54,7 +54,8 @@ class PackerConfig:
         Who gets the budget first: a name in `packtools.FILLS`.
     overflow : {"skip", "truncate"}, default "skip"
         What a chunk does that does not fit: "skip" leaves it out and tries the next; "truncate"
-        cuts it to what is left, at a word boundary, and stops.
+        cuts it to what is left, at a word boundary (in scripts without spaces at a character), and
+        stops.
     order : str, default "lost_in_middle"
         Place in the prompt: a name in `packtools.ORDERINGS`.
     separator : str or None, default None
@@ -98,7 +99,7 @@ class PackerConfig:
 
     def __post_init__(self) -> None:
         for name, known in CHOICES.items():
-            if getattr(self, name) not in known:
+            if not isinstance(getattr(self, name), str) or getattr(self, name) not in known:
                 unknown(PackerError, WHERE, name, getattr(self, name), known)
         self._check_counts()
         if self.jaccard_threshold is not None:
@@ -166,6 +167,8 @@ class PackerConfig:
         >>> preset.unit, preset.overflow, preset.separator, preset.order
         ('chars', 'truncate', ' ', 'fill')
         """
+        least = -(1 << 62)  # anything below 1 means 1
+        check_count(PackerError, WHERE, "min_sentence_chars", min_sentence_chars, "character", least)
         preset: dict[str, Any] = {
             "budget": max_context_chars,
             "unit": "chars",
@@ -182,7 +185,7 @@ class PackerConfig:
             "separator": " ",
             "detect_conflicts": False,
         }
-        return cls(**{**preset, **others})
+        return cls.from_dict({**preset, **others})
 
     @property
     def limit(self) -> int | None:
@@ -209,6 +212,8 @@ class PackerConfig:
     def from_dict(cls, values: Mapping[str, Any]) -> PackerConfig:
         """Build settings from a mapping; an unknown key is an error that lists the known ones."""
         known = [f.name for f in fields(cls)]
+        if not isinstance(values, Mapping):
+            fail(PackerError, "PackerConfig.from_dict", "values", "a mapping of settings", values)
         for key in values:
             if key not in known:
                 unknown(PackerError, "PackerConfig.from_dict", "setting", key, known)
@@ -223,12 +228,15 @@ class PackerConfig:
         """Read settings that `to_json` wrote."""
         try:
             values = json.loads(text)
-        except (ValueError, RecursionError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise PackerError(f"PackerConfig.from_json: not JSON: {error}.") from error
         if not isinstance(values, dict):
             fail(PackerError, "PackerConfig.from_json", "text", "one JSON object", text)
         return cls.from_dict(values)
 
     def replace(self, **changes: Any) -> PackerConfig:
-        """Give the same settings with some of them changed."""
+        """Give the same settings with some of them changed; an unknown name is an error."""
+        for name in changes:
+            if name not in self.__dataclass_fields__:
+                unknown(PackerError, "PackerConfig.replace", "setting", name, self.__dataclass_fields__)
         return replace(self, **changes)

@@ -66,8 +66,8 @@ class Corpus:
 
     def count(self, text: str) -> int:
         """Count a text that was put together; remembered."""
-        if isinstance(self.counter, CharCounter):
-            return len(text)
+        if isinstance(self.counter, CharCounter) or not text:
+            return len(text)  # nothing costs nothing, whatever a counter adds for each text
         key = text if len(text) < SHORT else hashlib.blake2b(text.encode("utf-8", "surrogatepass")).digest()
         if key not in self._counted:
             if len(self._counted) >= REMEMBERED:
@@ -261,7 +261,7 @@ class SentenceCosts:
                 self.alone[i] = count(text)
                 self.joined[i] = count(gap + text) if gap else self.alone[i]
             self._known[fresh] = True
-        return Costs(self.alone, self.joined, self.table.header)
+        return Costs(self.alone, self.joined, self.table.header, self.table.atomic)
 
     def added(self, sentence: Longs, start: Longs) -> tuple[Longs, Bools]:
         """Add up the sentences of each group, and say where the sum is sure to be exact.

@@ -18,10 +18,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from packtools.errors import CounterDataMissing, CounterError, missing_extra, shown, unknown
+from packtools.errors import CounterDataMissing, CounterError, fail, missing_extra, shown, unknown
 
 __all__ = ["CharCounter", "HFCounter", "TiktokenCounter", "TokenCounter", "counter_for"]
 
+PROBE = "One, two."
 JOIN_SLACK = 3
 """Tokens by which tokens that merge or split across one join may change a count."""
 logger = logging.getLogger(__name__)
@@ -55,7 +56,8 @@ class TokenCounter(Protocol):
     A counter may also offer ``joins_exactly(separator) -> bool``: True promises that
     ``count(a + separator + b) == count(a + separator) + count(b)`` for every `b` that starts with
     neither white space nor "/". Without it, rendered text is counted again whenever it changes. A
-    method ``extra(text, separator)`` may give what a separator adds, faster than two counts. An
+    method ``extra(text, separator)`` may give what a separator adds, faster than two counts, and a
+    method ``head(text, limit)`` how many characters the first tokens hold. An
     attribute ``parts_at_spaces = True`` promises that ``count(a + " " + b) == count(a) + count(" " + b)``
     where `a` ends and `b` starts with something else than white space.
     """
@@ -248,6 +250,10 @@ def counter_for(spec: str | Path | TokenCounter) -> TokenCounter:
             f"counter_for: a token counter needs a string 'name' and a method count(text) -> int; "
             f"got {shown(spec)}."
         )
+    given = spec.count(PROBE)
+    if not hasattr(given, "__index__") or given < 0:
+        hint = f"Counter {spec.name!r}, text {PROBE!r}."
+        fail(CounterError, "counter_for", "count", "a whole number of tokens", given, hint)
     return spec
 
 

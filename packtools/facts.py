@@ -32,7 +32,7 @@ _FUNCTION = (
     "on at by for from of to with as and but or nor so if when while where what which who whose why how "
     "after before since until during although though because however also not no yes all both each "
     "every some many most several one two three is are was were do does did has have had can may will "
-    "would should"
+    "would should then again once now today yet still thus hence later"
 )
 _FUNCTION_WORDS = frozenset(_FUNCTION.split())
 _NO_NAME = frozenset(_TITLES.lower().split("|")) | {"ph"}

@@ -49,7 +49,7 @@ def ledger(
 
     Notes
     -----
-    `over_by` is 0 for a cell that was not tried, because a cut cell had filled the budget.
+    `over_by` is 0 for a cell that was not tried, because packing had ended at one that did not fit.
     """
     shape = keep.shape
     reason = np.full(shape, ABSENT, dtype=np.int32)
@@ -73,10 +73,23 @@ def ledger(
         joined = size if sizes.joined is sizes.size else way.steps(sizes.joined)
         key = bill_key(way, config)
         over = way.ranks(kernels.overshoot(size, joined, way.steps(keep), limit, ends_with(config), key))
-        over_by[late] = np.maximum(over[late], 0)
+        over_by[late] = over[late]
+        if config.overflow == "truncate":
+            over_by[late & _after_the_end(late, trims, way)] = 0
         for cell, excess in given_up.items():
             over_by[cell] = excess
     return Ledger(reason, of, similarity, over_by)
+
+
+def _after_the_end(late: Bools, trims: dict[tuple[int, int], Trim], way: Course) -> Bools:
+    """Mark what comes, in the order of filling, after the first cell that did not fit whole."""
+    ends = late.copy()
+    for cell in trims:
+        ends[cell] = True
+    steps = way.steps(ends)
+    after = np.zeros_like(steps)
+    after[1:] = np.logical_or.accumulate(steps, axis=0)[:-1]
+    return np.asarray(way.ranks(after))
 
 
 def _trimmed(sizes: Sizes, trims: dict[tuple[int, int], Trim]) -> Sizes:

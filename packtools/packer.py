@@ -11,23 +11,22 @@ import numpy as np
 
 from packtools import kernels, plan
 from packtools.arrays import Longs
-from packtools.budget import DEFAULT_COUNTER, get_fill
-from packtools.checks import check_kept, check_tenants, check_texts
+from packtools.budget import DEFAULT_COUNTER
+from packtools.checks import check_call, check_kept, check_tenants, check_texts
 from packtools.config import PackerConfig
 from packtools.conflicts import detect_conflicts
 from packtools.corpus import Corpus
 from packtools.counters import CharCounter, TokenCounter, counter_for, join_slack
 from packtools.dedup import similar_pairs
-from packtools.errors import PackerError, check_count
+from packtools.errors import PackerError, check_count, fail
 from packtools.filling import Filled, One, Trim, fill, settle
 from packtools.ledger import KEPT, OVER_BUDGET, REASONS, Ledger, keeper, ledger
 from packtools.ordering import ANY_END, document_order, get_ordering
 from packtools.schema import Chunk, ConflictAnnotation, Decision, PackedContext, RequestContext, Span
 from packtools.selected import Selected, Slices, repeats
-from packtools.selecting import check_queries, scored_pairs, select
-from packtools.selection import Weights, get_selector
-from packtools.sentences import get_splitter
-from packtools.spans import collapsed_slice, pieces
+from packtools.selecting import check_names, check_queries, scored_pairs, select
+from packtools.selection import Weights
+from packtools.spans import READING_SEPARATOR, collapsed_slice, pieces
 from packtools.text import differences, shingles
 
 if TYPE_CHECKING:
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["ContextPacker"]
 
 logger = logging.getLogger(__name__)
-READING_SEPARATOR = "\n\n"
-"""Joins `PackedContext.text` for reading when the config has no separator."""
 
 
 class ContextPacker:
@@ -90,13 +87,18 @@ class ContextPacker:
         weights: Weights | None = None,
     ) -> None:
         self.config = PackerConfig() if config is None else config
+        if not isinstance(self.config, PackerConfig):
+            fail(
+                PackerError,
+                "ContextPacker",
+                "config",
+                "a PackerConfig",
+                config,
+                "See PackerConfig.from_dict.",
+            )
         self._counter = token_counter
         self.weights = weights
-        if self.config.sentence_selection is not None:
-            get_selector(self.config.sentence_selection)
-        get_splitter(self.config.splitter)
-        get_ordering(self.config.order)
-        get_fill(self.config.fill)
+        check_names(self.config)
 
     @property
     def token_counter(self) -> TokenCounter:
@@ -146,7 +148,7 @@ class ContextPacker:
             If the budget is below 1, a chunk belongs to another tenant, or a chunk has neither
             text nor a count.
         """
-        config, chunks = self._with_budget(budget), list(chunks)
+        config, chunks = self._with_budget(budget), check_call(ctx, chunks, query)
         check_tenants(ctx, chunks)
         check_texts(chunks, config)
         check_queries(config, query is not None)
@@ -191,7 +193,7 @@ class ContextPacker:
         conflicts: tuple[ConflictAnnotation, ...] = ()
         if config.detect_conflicts:
             parts = zip(kept, spans, strict=True)
-            conflicts = _conflicts([replace(c, text=text[s.start : s.end]) for c, s in parts])
+            conflicts = _conflicts([replace(c, text=text[s.start : s.end], must_keep=()) for c, s in parts])
         packed = PackedContext(text, kept, spans, decisions, conflicts, filled.used, config, counter.name)
         check_kept(chunks, packed)
         return packed
@@ -283,7 +285,9 @@ def _decisions(
     for rank, chunk in enumerate(chunks):
         code = int(book.reason[rank, 0])
         of = int(book.of[rank, 0])
-        is_cut = rank in trims or left.slot[rank, 0] >= 0
+        is_cut = left.slot[rank, 0] >= 0
+        if rank in trims:
+            is_cut = trims[rank][0] < int(left.corpus.n_chars[rank])
         out.append(
             Decision(
                 chunk.id,
@@ -321,7 +325,7 @@ def _render(
         begin, end = (exact[0].source_start, exact[-1].source_end) if exact else (0, 0)
         also = tuple(repeated.get(rank, ()))
         cut = length < int(left.corpus.n_chars[rank])
-        n = left.n_sentences(rank, 0, config) if config.sentence_selection is not None else None
+        n = left.n_sentences(rank, 0) if config.sentence_selection is not None else None
         spans.append(Span(chunk.id, rank + 1, at, at + length, begin, end, also, exact, cut, n))
         text = left.corpus.texts[rank]
         parts.append("".join(text[a:b] for a, b in slices))

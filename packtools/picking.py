@@ -47,11 +47,14 @@ def spread(start: Longs, rows: Longs) -> tuple[Longs, Longs]:
     return np.arange(begin[-1]) + np.repeat(start[rows] - begin[:-1], size), begin
 
 
-def rank_pairs(start: Longs, sentence: Longs, score: Floats) -> Pairs:
-    """Sort the pairs of each cell by score, highest first; ties keep text order."""
+def rank_pairs(start: Longs, sentence: Longs, score: Floats, first: Bools) -> Pairs:
+    """Sort the pairs of each cell: those marked `first`, then by score, highest first.
+
+    Ties keep text order. A score of `NEVER` bars a pair that is not marked.
+    """
     cell = np.repeat(np.arange(len(start) - 1), np.diff(start))
-    barred = score == NEVER
-    ranked = np.lexsort((-score, cell))
+    barred = (score == NEVER) & ~first
+    ranked = np.lexsort((-score, ~first, cell))
     allowed = np.concatenate([[0], np.cumsum(~barred)])
     return Pairs(start, sentence, ranked, allowed[start[1:]] - allowed[start[:-1]])
 
@@ -67,11 +70,14 @@ class Costs:
         With the white space before it.
     header : ndarray of int64, same shape
         The sentence that must come along, the header of a table row; -1 if none.
+    atomic : ndarray of bool, same shape
+        Sentences that are never cut: the rows of a table and its header.
     """
 
     alone: Longs
     joined: Longs
     header: Longs
+    atomic: Bools
 
 
 @dataclass(frozen=True)
@@ -82,13 +88,13 @@ class Choice:
     ----------
     taken : ndarray of bool, shape (n_pairs,)
     size : ndarray of int64, shape (n_chosen_cells,)
-    too_long : ndarray of bool, shape (n_chosen_cells,)
-        Cells whose best sentence does not fit; nothing else of them is taken.
+    too_long : ndarray of int64, shape (n_chosen_cells,)
+        The pair that does not fit and has to be cut, nothing else being taken; -1 is none.
     """
 
     taken: Bools
     size: Longs
-    too_long: Bools
+    too_long: Longs
 
 
 class _Bill:
@@ -99,6 +105,10 @@ class _Bill:
         self.used = np.zeros(n_cells, dtype=np.int64)
         self.earliest = np.full(n_cells, np.iinfo(np.int64).max)
         self.unpaid = np.zeros(n_cells, dtype=np.int64)
+
+    def untouched(self, cell: Longs) -> Bools:
+        """Whether nothing of a cell is taken yet."""
+        return np.asarray(self.earliest[cell] == np.iinfo(np.int64).max)
 
     def trial(self, cell: Longs, sentence: Longs, header: Longs) -> tuple[Longs, Longs, Longs, Longs]:
         """Give with one sentence more (and its header, -1 is none) all that `take` needs."""
@@ -116,8 +126,8 @@ class _Bill:
 def choose(pairs: Pairs, cells: Longs, costs: Costs, budget: int) -> Choice:
     """Take sentences, best first, while they fit; skip one that is too long and try the next.
 
-    If already the best does not fit, nothing is taken and the cell is marked `too_long`. A row of
-    a table takes the header along.
+    If already the first does not fit, it is to be cut, and nothing else is taken. A row of a table
+    takes the header along, and is never cut: where both don't fit, the next sentence is tried.
 
     Parameters
     ----------
@@ -135,14 +145,13 @@ def choose(pairs: Pairs, cells: Longs, costs: Costs, budget: int) -> Choice:
     n = len(cells)
     taken = np.zeros(len(pairs.sentence), dtype=bool)
     bill = _Bill(costs, n)
-    too_long = np.zeros(n, dtype=bool)
+    too_long = np.full(n, -1, dtype=np.int64)
     begin, count = pairs.start[cells], pairs.count[cells]
     by_count = np.argsort(-count, kind="stable")
     reach = np.searchsorted(-count[by_count], -np.arange(int(count.max(initial=0))), side="left")
     for nth, active in enumerate(reach):
         cell = by_count[:active]
-        if nth:
-            cell = cell[~too_long[cell]]
+        cell = cell[too_long[cell] < 0]
         pair = pairs.ranked[begin[cell] + nth]
         fresh = ~taken[pair]
         cell, pair = cell[fresh], pair[fresh]
@@ -152,8 +161,8 @@ def choose(pairs: Pairs, cells: Longs, costs: Costs, budget: int) -> Choice:
         header = np.where((header >= 0) & ~taken[np.where(header >= 0, at_header, 0)], header, -1)
         total, *after = bill.trial(cell, sentence, header)
         fits = total <= budget
-        if nth == 0:
-            too_long[cell[~fits]] = True
+        first = ~fits & bill.untouched(cell) & ~costs.atomic[sentence]
+        too_long[cell[first]] = pair[first]
         bill.take(cell[fits], *(values[fits] for values in after))
         taken[pair[fits]] = True
         taken[at_header[fits & (header >= 0)]] = True

@@ -27,6 +27,7 @@ from packtools.ordering import ANY_END, get_ordering
 from packtools.packed import PackedRun
 from packtools.runs.model import Run
 from packtools.selected import repeats, untouched
+from packtools.selecting import check_names
 from packtools.selection import Weights
 from packtools.stages import Stages, select_key
 
@@ -86,6 +87,8 @@ def prepare(
     for name, given in (("separators", separators), ("splitters", splitters)):
         if isinstance(given, str):
             fail(SettingError, "prepare", name, "a list of strings", given, f"Write [{given!r}].")
+        if not isinstance(given, Sequence) or not all(isinstance(g, str) for g in given):
+            fail(SettingError, "prepare", name, "a list of strings", given)
     prepared = PreparedRun(run, counter_for(counter), floor)
     for separator in separators:
         prepared.corpus.behind(separator)
@@ -207,6 +210,7 @@ class PreparedRun(Stages):
         """
         if not isinstance(config, PackerConfig):
             fail(SettingError, "evaluate", "config", "a PackerConfig", config)
+        check_names(config)
         return self.evaluate_budgets(config, [config.budget])[0]
 
     def evaluate_budgets(self, config: PackerConfig, budgets: Sequence[int | None]) -> list[PackedRun]:

@@ -93,15 +93,28 @@ class Chunk:
             fail(PackerError, "Chunk", "text", "a string", self.text, 'Use "" with content_ref.')
         if self.score is not None and not is_number(self.score):
             fail(PackerError, "Chunk", "score", "a number or None", self.score, f"Chunk {self.id!r}.")
-        for part in self.must_keep:
-            if len(part) != 2 or not 0 <= part[0] < part[1] <= len(self.text):
-                rule = f"slices (start, end) of its {len(self.text):,} characters"
-                fail(PackerError, "Chunk", "must_keep", rule, part, f"Chunk {self.id!r}.")
+        object.__setattr__(self, "must_keep", self._checked_slices())
         if self.token_count is not None:
             count = check_count(PackerError, "Chunk", "token_count", self.token_count, "token", least=0)
             if count > MOST:
                 fail(PackerError, "Chunk", "token_count", f"at most {MOST:,}", count, f"Chunk {self.id!r}.")
             object.__setattr__(self, "token_count", count)
+
+    def _checked_slices(self) -> tuple[tuple[int, int], ...]:
+        rule = f"a list of slices (start, end) of its {len(self.text):,} characters"
+        hint = f"Chunk {self.id!r}."
+        if not isinstance(self.must_keep, list | tuple):
+            fail(PackerError, "Chunk", "must_keep", rule, self.must_keep, hint)
+        out = []
+        for part in self.must_keep:
+            pair = part if isinstance(part, list | tuple) and len(part) == 2 else (None, None)
+            if not all(is_number(n) and hasattr(n, "__index__") for n in pair):
+                fail(PackerError, "Chunk", "must_keep", rule, self.must_keep, hint)
+            begin, end = (n.__index__() for n in pair)
+            if not 0 <= begin < end <= len(self.text):
+                fail(PackerError, "Chunk", "must_keep", rule, part, hint)
+            out.append((begin, end))
+        return tuple(out)
 
 
 @dataclass(frozen=True)
@@ -191,8 +204,8 @@ class Decision:
     similarity : float or None
         Jaccard with `of`.
     over_by : int or None
-        Units by which the budget would have been exceeded; 0 if the chunk was not tried, because a
-        chunk cut to fit had filled the budget.
+        Units by which the budget would have been exceeded; 0 if the chunk was not tried, because
+        packing had ended at one that did not fit (``overflow="truncate"``).
     unit : str
     full_size : int or None
         Size of the whole chunk, if it was cut.
@@ -219,7 +232,7 @@ class Decision:
         if self.reason == "near_duplicate_of":
             return f"dropped: near-duplicate of {self.of} at {self.similarity:.2f}"
         if self.reason == "over_budget" and not self.over_by:
-            return "dropped: not tried, the budget was full"
+            return "dropped: not tried, packing had ended at one that did not fit"
         if self.reason == "over_budget":
             unit = self.unit if self.over_by != 1 else self.unit[:-1]
             return f"dropped: over budget by {self.over_by:,} {unit}"
@@ -242,7 +255,7 @@ class ConflictAnnotation:
     kind : {"numeric_disagreement", "trust_mismatch"}
     docid_a, docid_b : str
     quote_a, quote_b : str
-        Exact slices of the two texts.
+        Exact slices of the two texts, as they are packed.
     value_a, value_b : str
         What differs: the two numbers, or the two trust labels.
     """
@@ -263,7 +276,7 @@ class ConflictAnnotation:
 
 
 def mark_html(text: str, slices: Iterable[tuple[int, int]]) -> str:
-    """Write a text as HTML with slices of it marked; everything is escaped.
+    """Write a text as HTML with slices of it marked; everything is escaped, overlaps count once.
 
     Examples
     --------
@@ -271,7 +284,10 @@ def mark_html(text: str, slices: Iterable[tuple[int, int]]) -> str:
     'a &lt;b&gt;<mark>x</mark>&lt;/b&gt;'
     """
     out, at = [], 0
-    for begin, end in slices:
+    for begin, end in sorted(slices):
+        begin = max(begin, at)
+        if end <= begin:
+            continue
         out.append(f"{html.escape(text[at:begin])}<mark>{html.escape(text[begin:end])}</mark>")
         at = end
     return "".join(out) + html.escape(text[at:])

@@ -30,8 +30,8 @@ class Selected:
     Parameters
     ----------
     corpus : Corpus
-    unit : str
-    splitter : str
+    config : PackerConfig
+        Of which only what the select step looks at matters.
     passage : ndarray of int32, shape (ranks, queries)
         Place of each cell's text in `corpus`; -1 is padding.
     slot : ndarray of int32, same shape
@@ -46,8 +46,7 @@ class Selected:
     """
 
     corpus: Corpus
-    unit: str
-    splitter: str
+    config: PackerConfig
     passage: Ints
     slot: Ints
     start: Longs
@@ -124,7 +123,7 @@ class Selected:
         member, start = spread(self.start, slots)
         if not len(member):
             return (member, member), member
-        table = self.corpus.table(self.splitter)
+        table = self.corpus.table(self.config.splitter)
         sentence = self.sentence[member]
         cell = np.repeat(np.arange(len(slots)), np.diff(start))
         first = np.zeros(len(member), dtype=bool)
@@ -160,14 +159,14 @@ class Selected:
             self._texts[rank, query] = self.texts(np.array([rank]), np.array([query]))[0]
         return self._texts[rank, query]
 
-    def n_sentences(self, rank: int, query: int, config: PackerConfig) -> int:
+    def n_sentences(self, rank: int, query: int) -> int:
         """Say how many sentences are left of a cell; a whole text has all that are long enough."""
         slot = int(self.slot[rank, query])
         if slot >= 0:
             return max(int(self.start[slot + 1] - self.start[slot]), 1)
-        table, text = self.corpus.table(self.splitter), self.passage[rank, query]
+        table, text = self.corpus.table(self.config.splitter), self.passage[rank, query]
         mine = slice(table.start[text], table.start[text + 1])
-        return max(int(((table.end - table.begin)[mine] >= config.min_sentence_chars).sum()), 1)
+        return max(int(((table.end - table.begin)[mine] >= self.config.min_sentence_chars).sum()), 1)
 
     def unsure(self, separator: str) -> Bools:
         """Mark cells before whose text counts may not add up across a separator."""
@@ -187,20 +186,23 @@ class Selected:
         n_chars, size : int
             Of the start that stays; 0, 0 if nothing fits.
         """
-        length = cut_to(self.corpus, text, room, self.unit, tail)
-        return length, self.corpus.measure(text[:length], self.unit) if length else 0
+        length = cut_to(self.corpus, self.config, text, room, tail)
+        most = self.config.passage_budget
+        if most is not None:
+            length = cut_to(self.corpus, self.config, text[:length], most)
+        return length, self.corpus.measure(text[:length], self.config.unit) if length else 0
 
     # --- sizes --------------------------------------------------------------------------------
 
     @cached_property
     def n_chars(self) -> Longs:
         """Characters of each slot."""
-        if self.unit == "chars":
+        if self.config.unit == "chars":
             return self.size
         out: Longs = np.maximum(self.cut[:, 1] - self.cut[:, 0], 0)
         if not len(self.sentence):
             return out
-        table = self.corpus.table(self.splitter)
+        table = self.corpus.table(self.config.splitter)
         total = kernels.group_sum((table.end - table.gap)[self.sentence], self.start)
         some = np.flatnonzero(np.diff(self.start))
         first = self.sentence[self.start[some]]
@@ -210,13 +212,13 @@ class Selected:
 
     def tokens(self, slots: Longs) -> Longs:
         """Count the tokens of some slots; sentences are counted once, and added up where that is exact."""
-        if self.unit == "tokens":
+        if self.config.unit == "tokens":
             return self.size[slots]
         out = np.zeros(len(slots), dtype=np.int64)
         sure = np.zeros(len(slots), dtype=bool)
         if len(self.sentence):
             members, begin = spread(self.start, slots)
-            costs = self.corpus.costs(self.splitter, "tokens")
+            costs = self.corpus.costs(self.config.splitter, "tokens")
             out, sure = costs.added(self.sentence[members], begin)
         rank, query = self.cells
         rest = np.flatnonzero(~sure)
@@ -245,18 +247,18 @@ class Selected:
         last[size > 0] = self.sentence[self.start[slots + 1][size > 0] - 1]
         alone = last < 0
         if len(self.sentence):
-            exact = self.corpus.costs(self.splitter, "tokens").exact
+            exact = self.corpus.costs(self.config.splitter, "tokens").exact
             alone |= (size > 1) & ~exact[np.maximum(last, 0)]
         ending = np.where(alone, -1 - slots, last)
         return list(zip(ending.tolist(), ((size == 1) | alone).tolist(), strict=True))
 
     def sizes(self, separator: str | None) -> Sizes:
         """Give the cost of every cell, alone and with the separator that follows it."""
-        alone = self.corpus.size(self.unit)
+        alone = self.corpus.size(self.config.unit)
         size = self._fill(alone, self.size)
         if separator is None:
             return Sizes(size, size)
-        if self.unit == "chars":
+        if self.config.unit == "chars":
             gap = len(separator)
             return Sizes(size, self._fill(alone + gap, self.size + gap))
         slots = np.arange(self.n_slots)
@@ -282,13 +284,18 @@ def untouched(corpus: Corpus, passage: Ints, config: PackerConfig) -> Selected:
     none = np.zeros(0, dtype=np.int64)
     slot = np.full(passage.shape, -1, dtype=np.int32)
     start, cut = np.zeros(1, dtype=np.int64), none.reshape(0, 2)
-    return Selected(corpus, config.unit, config.splitter, passage, slot, start, none, cut, none)
+    return Selected(corpus, config, passage, slot, start, none, cut, none)
 
 
-def cut_to(corpus: Corpus, text: str, limit: int, unit: str, tail: str = "") -> int:
-    """Give how many characters of a text fit under a limit with something behind, at a word boundary."""
-    if unit == "chars":
-        return cut_length(text, limit - len(tail), len)
+def cut_to(corpus: Corpus, config: PackerConfig, text: str, limit: int, tail: str = "") -> int:
+    """Give how many characters of a text fit under a limit with something behind: see `cut_length`.
+
+    The published character packer, which collapses white space, cuts scripts without spaces at the
+    last space too.
+    """
+    if config.unit == "chars":
+        spaceless = config.white_space == "keep"
+        return cut_length(text, limit - len(tail), len, spaceless=spaceless)
     head = None if tail else getattr(corpus.counter, "head", None)
     return cut_length(text, limit, lambda start: corpus.count(start + tail), head)
 
@@ -349,7 +356,9 @@ def _bags(left: Selected) -> Longs:
     if left.n_slots:
         value = np.zeros(left.n_slots, dtype=np.int64)
         if len(left.sentence):
-            value = group_hash(left.corpus.bags(left.splitter)[left.sentence].view(np.uint64), left.start)
+            value = group_hash(
+                left.corpus.bags(left.config.splitter)[left.sentence].view(np.uint64), left.start
+            )
         cut = np.flatnonzero(left.cut[:, 1] > left.cut[:, 0])
         rank, query = left.cells
         value[cut] = bag_hashes(left.texts(rank[cut], query[cut]))

@@ -9,12 +9,24 @@ import numpy as np
 
 from packtools import kernels
 from packtools.arrays import Ints, Longs
+from packtools.budget import get_fill
 from packtools.config import PackerConfig
 from packtools.corpus import Corpus, SentenceCosts
 from packtools.errors import PackerError
+from packtools.ordering import get_ordering
 from packtools.picking import NEVER, Choice, Pairs, choose, rank_pairs, spread
 from packtools.selected import Selected, Slices, cut_to, untouched
 from packtools.selection import Scoring, Weights, get_selector
+from packtools.sentences import get_splitter
+
+
+def check_names(config: PackerConfig) -> None:
+    """Refuse a selection, splitter, fill or ordering that is unknown."""
+    if config.sentence_selection is not None:
+        get_selector(config.sentence_selection)
+    get_splitter(config.splitter)
+    get_fill(config.fill)
+    get_ordering(config.order)
 
 
 def check_queries(config: PackerConfig, told: bool) -> None:
@@ -45,12 +57,13 @@ def scored_pairs(
     short = (table.end - table.begin)[sentence] < config.min_sentence_chars
     start = np.zeros(len(cells) + 1, dtype=np.int64)
     start[there + 1] = np.diff(begin)
-    score = np.where(short, NEVER, score)
+    heads = (table.atomic & (table.header < 0))[sentence]  # the header of a table comes with its rows
+    score = np.where(short | heads, NEVER, score)
+    first = np.zeros(len(table.begin), dtype=bool)
     for number, slices in (must or {}).items():
         for a, b in slices:
-            touched = (table.owner == number) & (table.begin < b) & (table.end > a)
-            score[touched[sentence]] = np.inf
-    return rank_pairs(np.cumsum(start), sentence, score)
+            first |= (table.owner == number) & (table.begin < b) & (table.end > a)
+    return rank_pairs(np.cumsum(start), sentence, score, first[sentence])
 
 
 def select(corpus: Corpus, passage: Ints, config: PackerConfig, pairs: Callable[[], Pairs]) -> Selected:
@@ -88,9 +101,7 @@ def select(corpus: Corpus, passage: Ints, config: PackerConfig, pairs: Callable[
     bounds = np.searchsorted(pair, scored.start[cells])
     start = np.concatenate([bounds, [len(pair)]]).astype(np.int64)
     cut = again.cut_starts(size)
-    return Selected(
-        corpus, config.unit, config.splitter, passage, slot, start, scored.sentence[pair], cut, size
-    )
+    return Selected(corpus, config, passage, slot, start, scored.sentence[pair], cut, size)
 
 
 def _cut_starts(corpus: Corpus, passage: Ints, config: PackerConfig, slot: Ints, texts: Ints) -> Selected:
@@ -101,7 +112,7 @@ def _cut_starts(corpus: Corpus, passage: Ints, config: PackerConfig, slot: Ints,
     rows = np.array([known[n] for n in texts.tolist()], dtype=np.int64).reshape(len(texts), 3)
     start = np.zeros(len(texts) + 1, dtype=np.int64)
     none = np.zeros(0, dtype=np.int64)
-    return Selected(corpus, config.unit, config.splitter, passage, slot, start, none, rows[:, :2], rows[:, 2])
+    return Selected(corpus, config, passage, slot, start, none, rows[:, :2], rows[:, 2])
 
 
 def cut_start(
@@ -111,7 +122,7 @@ def cut_start(
     text = corpus.texts[number]
     begin, end = (len(text) - len(text.lstrip()), len(text)) if within is None else within
     piece = text[begin:end]
-    length = cut_to(corpus, piece, int(config.passage_budget or 0), config.unit)
+    length = cut_to(corpus, config, piece, int(config.passage_budget or 0))
     return begin, begin + length, corpus.measure(piece[:length], config.unit) if length else 0
 
 
@@ -163,13 +174,16 @@ class _Again:
         table, pairs = self.costs.table, self.pairs
         cut = np.full((len(self.cells), 2), -1, dtype=np.int64)
         count = pairs.count[self.cells]
-        long_enough = (table.end - table.begin) >= self.config.min_sentence_chars
-        eligible = kernels.group_sum(long_enough, table.start)[self.texts]
-        for slot in np.flatnonzero(self.choice.too_long | (eligible == 0)).tolist():
-            within = None
-            if count[slot]:
-                best = pairs.sentence[pairs.ranked[pairs.start[self.cells[slot]]]]
-                within = int(table.begin[best]), int(table.end[best])
+
+        def cut_to_fit(slot: int, within: tuple[int, int] | None) -> None:
             *bounds, size[slot] = cut_start(self.corpus, int(self.texts[slot]), within, self.config)
             cut[slot] = bounds
+
+        long_enough = (table.end - table.begin) >= self.config.min_sentence_chars
+        bare = (count == 0) & (kernels.group_sum(long_enough, table.start)[self.texts] == 0)
+        for slot in np.flatnonzero(self.choice.too_long >= 0).tolist():
+            best = pairs.sentence[self.choice.too_long[slot]]
+            cut_to_fit(slot, (int(table.begin[best]), int(table.end[best])))
+        for slot in np.flatnonzero(bare).tolist():
+            cut_to_fit(slot, None)
         return cut

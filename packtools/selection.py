@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -31,6 +32,8 @@ BLOCK = 16_384
 """Sentences whose tokens are numbered at a time."""
 MMR_WEIGHT = 0.7
 """Share of relevance in "mmr"; the rest is novelty."""
+MMR_RANKS = 100
+"""Sentences of a passage that "mmr" ranks by novelty; those after them follow by relevance."""
 STEP = 200_000
 """Pairs scored at a time."""
 CELLS = 16_000_000
@@ -58,6 +61,8 @@ class SentenceTable:
         Where the white space before the sentence begins: the end of the one before, or its own begin.
     header : ndarray of int64, shape (n_sentences,)
         For a row of a pipe table, the sentence that is its header; else -1.
+    atomic : ndarray of bool, shape (n_sentences,)
+        Rows of a pipe table and their header, which are never cut.
     """
 
     def __init__(self, texts: Sequence[str], splitter: str, known: SentenceTable | None = None) -> None:
@@ -84,6 +89,8 @@ class SentenceTable:
         self.gap: Longs = np.where(first, self.begin, np.concatenate([[0], self.end])[:-1])
         self.header: Longs = np.full(len(begin), -1, dtype=np.int64)
         self.header[list(headers)] = list(headers.values())
+        self.atomic = self.header >= 0
+        self.atomic[self.header[self.header >= 0]] = True
         self.owner: Longs = np.repeat(np.arange(len(texts)), size)
 
     def spans(self, number: int) -> list[tuple[int, int]]:
@@ -153,7 +160,7 @@ class Weights:
 
     def __init__(self, passages: Sequence[str]) -> None:
         self.passages = passages
-        self._tables: dict[int, tuple[SentenceTable, Any]] = {}
+        self._vectors: WeakKeyDictionary[SentenceTable, Any] = WeakKeyDictionary()
 
     @cached_property
     def vectoriser(self) -> Any:
@@ -167,11 +174,15 @@ class Weights:
 
     def of(self, table: SentenceTable) -> Any:
         """Give the vectors of all sentences of a table: a sparse matrix, or None."""
-        if id(table) not in self._tables:
+        if table not in self._vectors:
             found = self.vectoriser
-            vectors = None if found is None or not len(table.begin) else found.transform(table.sentences)
-            self._tables[id(table)] = (table, vectors)
-        return self._tables[id(table)][1]
+            nothing = found is None or not len(table.begin)
+            self._vectors[table] = None if nothing else found.transform(table.sentences)
+        return self._vectors[table]
+
+    def __reduce__(self) -> tuple[type[Weights], tuple[Sequence[str]]]:
+        """Travel without what can be worked out again."""
+        return Weights, (self.passages,)
 
 
 @dataclass(frozen=True)
@@ -258,40 +269,33 @@ def _mmr(given: Scoring, n: int) -> Floats:
     size = np.diff(given.start)
     for width in np.unique(size[size > 1]).tolist():
         cells = np.flatnonzero(size == width)
-        block = max(STEP // (width * width), 1)
+        block = max(STEP // width, 1)
         for at in range(0, len(cells), block):
             places = given.start[cells[at : at + block]][:, None] + np.arange(width)
-            likeness = _likeness(vectors, given.sentence[places]) if vectors is not None else None
-            score[places] = _mmr_ranks(relevance[places], likeness)
+            score[places] = _mmr_ranks(relevance[places], vectors, given.sentence[places])
     return score
 
 
-def _likeness(vectors: Any, sentence: Longs) -> Floats:
-    """Give the cosine of any two sentences of a cell, shape (cells, width, width)."""
-    n, width = sentence.shape
-    out = np.empty((n, width, width))
-    for i in range(width):
-        left = vectors[sentence[:, i]]
-        for j in range(i, width):
-            both = np.asarray(left.multiply(vectors[sentence[:, j]]).sum(axis=1)).ravel()
-            out[:, i, j] = out[:, j, i] = both
-    return out
+def _mmr_ranks(relevance: Floats, vectors: Any, sentence: Longs) -> Floats:
+    """Give minus the rank of each sentence, shape (cells, width).
 
-
-def _mmr_ranks(relevance: Floats, likeness: Floats | None) -> Floats:
-    """Give minus the rank of each sentence, shape (cells, width)."""
+    Beyond the first `MMR_RANKS` only relevance counts.
+    """
     n, width = relevance.shape
     rank = np.zeros((n, width))
     worst = np.zeros((n, width))  # the likeness to what is ranked already
     open_ = np.ones((n, width), dtype=bool)
     rows = np.arange(n)
-    for nth in range(width):
+    for nth in range(min(width, MMR_RANKS)):
         value = MMR_WEIGHT * relevance - (1 - MMR_WEIGHT) * worst
         best = np.where(open_, value, -np.inf).argmax(axis=1)
         rank[rows, best], open_[rows, best] = -nth, False
-        if likeness is not None:
-            worst = np.maximum(worst, likeness[rows, best])
-    return rank
+        if vectors is not None:
+            chosen = vectors[np.repeat(sentence[rows, best], width)]
+            likeness = np.asarray(vectors[sentence.ravel()].multiply(chosen).sum(axis=1))
+            worst = np.maximum(worst, likeness.reshape(n, width))
+    later = np.argsort(np.argsort(np.where(open_, -relevance, np.inf), axis=1, kind="stable"), axis=1)
+    return np.where(open_, -min(width, MMR_RANKS) - later, rank)
 
 
 @dataclass(frozen=True)
@@ -331,6 +335,8 @@ def register_selector(name: str, function: Callable[[str, list[str]], Sequence[f
     >>> SELECTORS.pop("longest").needs_query
     False
     """
+    if not isinstance(name, str) or not name:
+        fail(PackerError, "register_selector", "name", "a string", name)
     if not callable(function):
         fail(PackerError, "register_selector", name, "a function of a query and sentences", function)
 
@@ -339,16 +345,27 @@ def register_selector(name: str, function: Callable[[str, list[str]], Sequence[f
         cells = zip(given.query.tolist(), given.start[:-1].tolist(), given.start[1:].tolist(), strict=True)
         for query, begin, end in progress(cells, f"score sentences ({name})", len(given.query)):
             sentences = [given.table.text(int(s)) for s in given.sentence[begin:end]]
-            out[begin:end] = _checked(name, function(given.queries[query], sentences), len(sentences))
+            out[begin:end] = _asked(name, function, given.queries[query], sentences)
         return out
 
     SELECTORS[name] = Selector(score, False)
 
 
-def _checked(name: str, given: Sequence[float], n: int) -> Floats:
-    values = np.asarray(given, dtype=np.float64)
-    if values.shape != (n,) or np.isnan(values).any():
-        fail(PackerError, "register_selector", name, f"one number for each of {n} sentences", list(given))
+def _asked(
+    name: str, function: Callable[[str, list[str]], Sequence[float]], query: str, sentences: list[str]
+) -> Floats:
+    """Ask a selector of one's own, and check what it gives."""
+    n = len(sentences)
+    try:
+        given = function(query, sentences)
+    except Exception as error:
+        raise PackerError(f"register_selector: {name!r} failed on {n} sentences: {error!r}.") from error
+    try:
+        values = np.array([float(v) for v in given])
+    except (TypeError, ValueError, OverflowError):
+        values = np.full(n, np.nan)
+    if len(values) != n or np.isnan(values).any() or isinstance(given, str):
+        fail(PackerError, "register_selector", name, f"one number for each of {n} sentences", given)
     return values
 
 

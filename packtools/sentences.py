@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from packtools.errors import SettingError, unknown
+from packtools.errors import PackerError, SettingError, unknown
 
 __all__ = ["SPLITTERS", "split_sentences"]
 
@@ -82,7 +82,7 @@ def split_sentences(text: str, splitter: str = "prose") -> Spans:
 def get_splitter(name: str, where: str = "PackerConfig") -> Callable[[str], Spans]:
     """Give the splitter of that name, or one error that lists them all."""
     if name not in SPLITTERS:
-        unknown(SettingError, where, "splitter", name, SPLITTERS)
+        unknown(PackerError if where == "PackerConfig" else SettingError, where, "splitter", name, SPLITTERS)
     return SPLITTERS[name]
 
 

@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable
 
 from packtools.errors import PackerError, shown
-from packtools.schema import PackedContext, Piece
+from packtools.schema import Chunk, PackedContext, Piece, Span
 from packtools.text import collapse
 
 __all__ = ["verify_spans"]
 
+READING_SEPARATOR = "\n\n"
+"""Joins `PackedContext.text` for reading when the config has no separator."""
 _RUN = re.compile(r"[^\s\ufffd]+(?: [^\s\ufffd]+)*")
 
 
@@ -58,9 +60,11 @@ def _runs(source: str, begin: int, end: int) -> Iterable[tuple[int, int, int]]:
 def verify_spans(packed: PackedContext) -> None:
     """Check that every span of a packed context is what it claims.
 
-    1. Spans stand one behind the other, in prompt order, within the text.
-    2. Each piece is an exact slice of the packed text and of the untouched source.
-    3. The pieces of a span fill it; only single spaces may stand between them.
+    1. Spans stand one behind the other in prompt order, with the separator between them, and are all
+       of the text.
+    2. Each piece is an exact slice of the packed text and of the untouched source; the pieces of a
+       span rise in both and fill it, with nothing but single spaces between them.
+    3. Ranks, ids, `also` and `truncated` agree with the chunks and the decisions.
 
     Parameters
     ----------
@@ -80,26 +84,55 @@ def verify_spans(packed: PackedContext) -> None:
     >>> packed.passages
     ('One.  Two.',)
     """
-    at = 0
     if len(packed.spans) != len(packed.chunks):
         raise PackerError(
             f"verify_spans: {len(packed.spans)} spans for {len(packed.chunks)} chunks; each kept "
             "chunk has one."
         )
-    for span, chunk in zip(packed.spans, packed.chunks, strict=True):
+    separator = READING_SEPARATOR if packed.config.separator is None else packed.config.separator
+    at = 0
+    for nth, (span, chunk) in enumerate(zip(packed.spans, packed.chunks, strict=True)):
         where = f"verify_spans: span of chunk {span.docid!r} at {span.start}:{span.end}"
-        if span.docid != chunk.id or not at <= span.start <= span.end <= len(packed.text):
+        if nth:
+            if packed.text[at : at + len(separator)] != separator:
+                raise PackerError(f"{where}: no separator stands before it.")
+            at += len(separator)
+        if span.docid != chunk.id or not at == span.start <= span.end <= len(packed.text):
             raise PackerError(f"{where} is not in its place.")
-        within = span.start
-        for nth, piece in enumerate(span.pieces):
-            ours = packed.text[piece.start : piece.end]
-            theirs = chunk.text[piece.source_start : piece.source_end]
-            if ours != theirs:
-                raise PackerError(f"{where}: packed {shown(ours)}, but the source has {shown(theirs)}.")
-            between = packed.text[within : piece.start]
-            if piece.start < within or between not in ("", " ") or (between and not nth):
-                raise PackerError(f"{where}: {shown(between)} stands between its pieces.")
-            within = piece.end
-        if within != span.end:
-            raise PackerError(f"{where}: its pieces end at {within}.")
+        _verify_pieces(packed, span, chunk, where)
+        _verify_ledger(packed, span, chunk, where)
         at = span.end
+    if at != len(packed.text):
+        raise PackerError(f"verify_spans: {shown(packed.text[at:])} at {at} is in no span.")
+
+
+def _verify_pieces(packed: PackedContext, span: Span, chunk: Chunk, where: str) -> None:
+    within = span.start
+    before = 0
+    for nth, piece in enumerate(span.pieces):
+        ours = packed.text[piece.start : piece.end]
+        theirs = chunk.text[piece.source_start : piece.source_end]
+        if not before <= piece.source_start <= piece.source_end <= len(chunk.text) or ours != theirs:
+            raise PackerError(f"{where}: packed {shown(ours)}, but the source has {shown(theirs)}.")
+        between = packed.text[within : piece.start]
+        if piece.start < within or between not in ("", " ") or (between and not nth):
+            raise PackerError(f"{where}: {shown(between)} stands between its pieces.")
+        within, before = piece.end, piece.source_end
+    if within != span.end:
+        raise PackerError(f"{where}: its pieces end at {within}.")
+    if (span.source_start, span.source_end) != (span.pieces[0].source_start, span.pieces[-1].source_end):
+        raise PackerError(f"{where}: its source is not that of its pieces.")
+
+
+def _verify_ledger(packed: PackedContext, span: Span, chunk: Chunk, where: str) -> None:
+    decisions = packed.decisions
+    mine = decisions[span.rank - 1] if 0 < span.rank <= len(decisions) else None
+    if mine is None or mine.docid != span.docid or not mine.kept:
+        raise PackerError(f"{where}: rank {span.rank} is not that of a kept chunk of this id.")
+    whole = collapse(chunk.text) if packed.config.white_space == "collapse" else chunk.text
+    if span.truncated != (span.end - span.start < len(whole)):
+        raise PackerError(f"{where}: 'truncated' must be {not span.truncated}.")
+    repeats = {d.docid for d in decisions if d.reason in ("duplicate_of", "near_duplicate_of")}
+    for docid in span.also:
+        if docid not in repeats:
+            raise PackerError(f"{where}: chunk {docid!r} in 'also' was not dropped as a duplicate.")

@@ -137,9 +137,9 @@ class Stages:
 def select_key(config: PackerConfig) -> tuple[object, ...]:
     """Tell settings apart by what the select step makes of them."""
     if config.passage_budget is None:
-        return (config.unit,)
+        return (config.unit, config.white_space)
     how = None if config.sentence_selection is None else _sentence_key(config)
-    return (config.unit, config.passage_budget, how)
+    return (config.unit, config.white_space, config.passage_budget, how)
 
 
 def _sentence_key(config: PackerConfig) -> tuple[object, ...]:

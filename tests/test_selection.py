@@ -122,7 +122,7 @@ def test_what_must_stay_stays_verbatim_or_is_an_error():
     assert first.passages == (text,)
     with pytest.raises(pt.PackerError, match="budget 40 chars"):
         pack(chunks, unit="chars", budget=40)
-    with pytest.raises(pt.PackerError, match="'must_keep' must be slices"):
+    with pytest.raises(pt.PackerError, match="'must_keep' must be a list of slices"):
         pt.Chunk("a", "text", must_keep=((2, 9),))
 
 
@@ -216,17 +216,14 @@ def test_a_chunk_that_was_never_tried_says_so():
     )
     assert packed.text == "alpha beta gamma del"
     assert [str(d) for d in packed.decisions] == [
-        "kept", "kept: 3 of 13 chars", "dropped: over budget by 2 chars"
+        "kept", "kept: 3 of 13 chars", "dropped: not tried, packing had ended at one that did not fit"
     ]  # fmt: skip
-    full = pack(
-        ["alpha beta gamma", "delta epsilon zeta", "z"],
-        unit="chars",
-        budget=27,
-        separator=" ",
-        overflow="truncate",
-    )
-    assert full.text == "alpha beta gamma delta"
-    assert str(full.decisions[2]) == "dropped: not tried, the budget was full"
+    nothing = pack(["🧠🧠", "a b"], budget=2, overflow="truncate")
+    assert [str(d) for d in nothing.decisions][
+        1
+    ] == "dropped: not tried, packing had ended at one that did not fit"
+    assert nothing.decisions[0].over_by > 0
+    assert nothing.text == ""
 
 
 def test_cached_counts_of_cut_chunks_are_counted_again():
@@ -361,3 +358,209 @@ def test_settings_with_selection_go_through_json():
     config = pt.PackerConfig.characters(900, 320, ordering="shorter_first", min_sentence_chars=0)
     assert pt.PackerConfig.from_json(config.to_json()) == config
     assert json.loads(config.to_json())["passage_budget"] == 320
+
+
+# --- what earlier versions got wrong --------------------------------------------------------------
+
+
+def test_must_keep_survives_the_conflict_check():
+    chunk = pt.Chunk("a", "Padding comes first here. Keep this.", must_keep=[(26, 36)])
+    config = pt.PackerConfig(passage_budget=5, sentence_selection="head")
+    assert pt.ContextPacker(config).pack_sync(None, [chunk]).passages == ("Keep this.",)
+    assert chunk.must_keep == ((26, 36),)
+
+
+def test_must_keep_goes_before_the_shortest_sentence_and_any_score():
+    text = "Aaaa. Bbbb. Cccc. Dddd."
+    chunks = [pt.Chunk("a", text, must_keep=((6, 16),)), pt.Chunk("b", "xxxx")]
+    packed = pack(chunks, **chars(12, min_sentence_chars=90), budget=11)
+    assert packed.passages == ("Bbbb. Cccc.",)
+    assert (packed.n_used, packed.decisions[0].size) == (11, 11)
+    pt.register_selector("all", lambda query, sentences: [float("inf")] * len(sentences))
+    try:
+        kept = pack([pt.Chunk("a", "One. Two. Three.", must_keep=((10, 16),))], **chars(11, "all"))
+        assert kept.passages == ("One. Three.",)
+    finally:
+        del pt.SELECTORS["all"]
+
+
+@pytest.mark.parametrize(
+    "given", [(0, 2), 5, None, "ab", ((0.5, 2.0),), ((True, 2),), (("0", "2"),), ((0, 2, 3),)]
+)
+def test_a_wrong_must_keep_is_one_clear_error(given):
+    with pytest.raises(pt.PackerError, match="Chunk: 'must_keep' must be a list of slices"):
+        pt.Chunk("a", "text here", must_keep=given)
+
+
+@pytest.mark.parametrize("text", ['say("Hi!!");\nreturn 0', 'f("a")){\n return 0; }'])
+@pytest.mark.parametrize("selection", [None, "head"])
+def test_a_cut_is_counted_again_where_a_shorter_text_has_more_tokens(text, selection):
+    counter = pt.counter_for("cl100k_base")
+    for budget in range(1, 8):
+        packed = pack([text], passage_budget=budget, sentence_selection=selection)
+        assert all(counter.count(t) <= budget for t in packed.passages)
+
+
+def test_the_last_cut_keeps_the_passage_budget_too():
+    counter = pt.counter_for("cl100k_base")
+    packed = pack(
+        ["b", "a" * 9], passage_budget=1, budget=4, overflow="truncate", separator="ness", order="ascending"
+    )
+    assert all(counter.count(t) <= 1 for t in packed.passages)
+
+
+def test_a_table_row_without_room_for_its_header_gives_way_to_prose():
+    table = "| Item | Sum |\n|---|---|\n| excl. | 5,120 |\n| incl. | 6,093 |"
+    for budget in range(13, 42):
+        packed = pack([f"Costs follow.\n{table}"], "excl 5,120", **chars(budget, "query_overlap"))
+        assert packed.passages == ("Costs follow.",)
+    packed = pack([f"Costs follow.\n{table}"], "excl 5,120", **chars(42, "query_overlap"))
+    assert packed.passages == ("| Item | Sum |\n|---|---|\n| excl. | 5,120 |",)
+    only = pack([table], "excl", **chars(20, "query_overlap"))
+    assert str(only.decisions[0]) == "dropped: nothing of it was selected"
+    cut = pack([f"Costs follow.\n{table}"], unit="chars", budget=50, overflow="truncate", separator="\n")
+    assert cut.text == "Costs follow.\n| Item | Sum |\n|---|---|"
+
+
+def test_a_cut_in_a_script_without_spaces_does_not_fall_back_to_a_heading():
+    text = "标题： " + "东京是日本的首都人口很多。" * 75
+    for settings in ({"budget": 400, "overflow": "truncate", "separator": "\n\n"}, {"passage_budget": 400}):
+        assert pack([text], **settings).n_used >= 395
+    assert len(pack([text], unit="chars", passage_budget=100).text) == 100
+
+
+@pytest.mark.parametrize("fill", ["rank", "shorter_first", "value_per_token"])
+def test_no_chunks_give_an_empty_pack(fill):
+    packed = pack([], unit="chars", budget=9, overflow="truncate", fill=fill)
+    assert (packed.text, packed.decisions) == ("", ())
+    settings = pt.ContextPackingConfig(enabled=True, max_context_chars=9, ordering="shorter_first")
+    assert pt.pack_context(query="q", doc_ids=[], passages=[], config=settings).passages == ()
+
+
+def test_white_space_at_the_start_can_be_cut():
+    packed = pack(["   Hello there."], unit="chars", budget=2, overflow="truncate")
+    assert packed.text == ""
+    assert pack(["   Hello there."], unit="chars", budget=9, overflow="truncate").text == "   Hello"
+
+
+def test_lone_surrogates_are_split_like_any_letter():
+    packed = pack(["\ud800 Lone. Two. Three."], **chars(12))
+    assert packed.passages == ("\ud800 Lone. Two.",)
+
+
+def test_combining_letters_that_are_equal_in_lower_case_are_duplicates():
+    settings = pt.ContextPackingConfig(enabled=True)
+    found = pt.pack_context(
+        query="q", doc_ids=[1, 2], passages=["T\u0308ahir", "t\u0308ahir"], config=settings
+    )
+    assert found.dropped_doc_ids == ("2",)
+
+
+def test_a_selector_registered_anew_is_another_one():
+    frame = pd.DataFrame({"qid": ["q"], "docid": ["d"], "rank": [1]})
+    run = pt.Run.from_frames(frame, {"d": "Alpha beta. Gamma delta here. Epsilon."}, queries={"q": "x"})
+    prepared = pt.prepare(run, counter="chars")
+    config = pt.PackerConfig(**chars(20, "mine"), separator="\n\n")
+    try:
+        for sign in (-1, 1, -1):
+            pt.register_selector(
+                "mine", lambda query, sentences, sign=sign: [sign * i for i in range(len(sentences))]
+            )
+            packed = prepared.evaluate(config)
+            assert packed.per_query.at["q", "n_chars"] == len(packed.context("q").text)
+    finally:
+        del pt.SELECTORS["mine"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [None, 3, "abc", ["a", "b", "c"], [[1], [2, 3], [4]], {1, 2}, [1, 2, float("nan")], [10**400, 1, 2]],
+)
+def test_a_selector_that_gives_no_numbers_is_named(given):
+    pt.register_selector("odd", lambda query, sentences: given)
+    try:
+        with pytest.raises(
+            pt.PackerError, match="register_selector: 'odd' must be one number for each of 3 sentences"
+        ):
+            pack(["One. Two. Three."], **chars(11, "odd"))
+    finally:
+        del pt.SELECTORS["odd"]
+
+
+def test_a_selector_that_fails_is_named():
+    pt.register_selector("bad", lambda query, sentences: [1 / 0])
+    try:
+        with pytest.raises(pt.PackerError, match="'bad' failed on 3 sentences: ZeroDivisionError"):
+            pack(["One. Two. Three."], **chars(11, "bad"))
+    finally:
+        del pt.SELECTORS["bad"]
+    for name, function in ((3, len), ("", len), ("x", 5)):
+        with pytest.raises(pt.PackerError, match="register_selector"):
+            pt.register_selector(name, function)
+
+
+def test_diversity_of_a_long_passage_is_ranked_in_one_go():
+    text = " ".join(f"Sentence number {i} speaks of dam {i % 7}." for i in range(600))
+    packed = pack([text], "dam 3", **chars(400, "mmr"))
+    assert 350 < len(packed.text) <= 400
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: pt.PackerConfig.from_json(None), "from_json: not JSON"),
+        (lambda: pt.PackerConfig.from_dict(None), "'values' must be a mapping"),
+        (
+            lambda: pt.PackerConfig.characters(min_sentence_chars="x"),
+            "'min_sentence_chars' must be a whole number",
+        ),
+        (lambda: pt.PackerConfig.characters(foo=1), "setting 'foo' is unknown; known: 'budget'"),
+        (lambda: pt.PackerConfig().replace(foo=1), "setting 'foo' is unknown; known: 'budget'"),
+        (lambda: pt.PackerConfig(overflow=["skip"]), "overflow .* is unknown; known: 'skip', 'truncate'"),
+        (lambda: pt.ContextPacker({"budget": 3}), "'config' must be a PackerConfig"),
+        (lambda: pack(["a"], query=5), "'query' must be a string or None"),
+        (lambda: pt.ContextPacker().pack_sync(None, ["text"]), "'chunks' must be a list of Chunk"),
+        (lambda: pt.ContextPacker().pack_sync("tenant", []), "'ctx' must be a RequestContext"),
+        (
+            lambda: pt.pack_context(query="q", doc_ids=[1], passages=["a"], config={"enabled": True}),
+            "from_mapping",
+        ),
+        (lambda: pt.pack_context(query="q", doc_ids="ab", passages=["a", "b"]), "'doc_ids' must be a list"),
+        (lambda: pt.truncate_to_tokens("text", "3", "chars"), "'limit' must be a whole number of tokens"),
+        (lambda: pt.prepare(pt.load_sample(), splitters=[None]), "'splitters' must be a list of strings"),
+        (
+            lambda: pt.prepare(pt.load_sample(), counter="chars").evaluate({}),
+            "'config' must be a PackerConfig",
+        ),
+    ],
+)
+def test_wrong_calls_are_one_clear_error(call, message):
+    with pytest.raises(pt.PacktoolsError, match=message):
+        call()
+
+
+def test_unknown_names_are_refused_before_anything_is_evaluated():
+    prepared = pt.prepare(pt.load_sample(), counter="chars")
+    for setting in ("sentence_selection", "splitter", "fill", "order"):
+        with pytest.raises(pt.PackerError, match=f"{setting} 'bogus' is unknown"):
+            prepared.evaluate(pt.PackerConfig(**{setting: "bogus"}))
+
+
+def test_the_check_reads_ranks_flags_and_every_character():
+    from dataclasses import replace
+
+    packed = pack(
+        ["One. Two. Three.", "ONE. TWO. THREE.", "Four."], **chars(9), separator=" ", deduplicate=True
+    )
+    span = packed.spans[0]
+    assert span.also == ("d2",)
+    wrong = [
+        replace(span, source_end=12), replace(span, rank=2), replace(span, truncated=False),
+        replace(span, also=("d3",)), replace(span, pieces=(replace(span.pieces[0], source_start=-16, source_end=-7),)),
+    ]  # fmt: skip
+    for one in wrong:
+        with pytest.raises(pt.PackerError, match="verify_spans"):
+            pt.verify_spans(replace(packed, spans=(one, *packed.spans[1:])))
+    for text in (packed.text + "x", packed.text.replace(" F", "#F")):
+        with pytest.raises(pt.PackerError, match="verify_spans"):
+            pt.verify_spans(replace(packed, text=text))
