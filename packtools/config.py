@@ -20,7 +20,7 @@ CHOICES = {
 WHERE = "PackerConfig"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class PackerConfig:
     """Hold every setting of a pack; the defaults are the published token packer.
 
@@ -203,6 +203,11 @@ class PackerConfig:
         if self.deduplicate is None:
             return self.budget is not None or self.jaccard_threshold is not None
         return self.deduplicate
+
+    def __repr__(self) -> str:
+        """Show what differs from the defaults."""
+        told = (f.name for f in fields(self) if getattr(self, f.name) != f.default)
+        return f"PackerConfig({', '.join(f'{name}={getattr(self, name)!r}' for name in told)})"
 
     def to_dict(self) -> dict[str, Any]:
         """Give the settings as plain values, in the order of the fields."""

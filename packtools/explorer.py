@@ -115,7 +115,8 @@ class View:
             self.baseline.keep.shape == self.packed.keep.shape
             and (self.baseline.keep == self.packed.keep).all()
         )
-        return bool(same and (self.baseline.layout.rank == self.packed.layout.rank).all())
+        same = bool(same and (self.baseline.layout.rank == self.packed.layout.rank).all())
+        return same and bool((self.baseline.per_query["n_chars"] == self.packed.per_query["n_chars"]).all())
 
     @property
     def sentences(self) -> list[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from conftest import vectors
+from conftest import ROOT, vectors
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import packtools as pt
 
@@ -79,3 +81,36 @@ def test_evaluate_gives_the_recorded_outcome_on_a_run_made_of_all_cases(whole_ru
             sizes = dict(zip(decisions[name]["rank"], decisions[name]["n_chars"], strict=True))
             assert [sizes[rank] for rank in ranks] == [s["selected_char_count"] for s in expected["spans"]]
             assert packed.context(name).passages == tuple(expected["passages"])
+
+
+WORDS = st.sampled_from(
+    ["alpha", "Beta", "gamma.", "delta!", "eta?", "THETA", "3.5", "x", "中文。", "\ufffd", "\u00a0", "  ", "\n", "é.",
+     "T\u0308a", "t\u0308a", "\U0001f9e0", "İ", "a-b", "No. 5"]
+)  # fmt: skip
+TEXTS = st.lists(WORDS, max_size=14).map(" ".join)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    query=TEXTS,
+    passages=st.lists(
+        st.one_of(TEXTS, st.sampled_from(["", "alpha beta. Gamma delta!", "Alpha Beta. gamma delta!"])),
+        max_size=6,
+    ),
+    most=st.integers(1, 90),
+    each=st.integers(1, 60),
+)
+def test_pack_context_equals_a_plain_packer_of_the_same_rules(query, passages, most, each):
+    """The oracle is the loop that the benchmarks race against, written from the rules alone."""
+    import sys
+
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        from plain_packer import pack
+    finally:
+        sys.path.pop(0)
+    config = pt.ContextPackingConfig(enabled=True, max_context_chars=most, max_passage_chars=each)
+    ids = list(range(len(passages)))
+    found = pt.pack_context(query=query, doc_ids=ids, passages=passages, config=config)
+    assert list(found.passages) == pack(query, passages, most, each)
+    pt.verify_spans(found.packed)

@@ -306,3 +306,13 @@ def test_the_budget_slider_reaches_the_full_context_of_every_counter(prepared):
     assert 10**panel.budget_slider.max == pytest.approx(full)
     panel.budget_slider.value = 10**panel.budget_slider.max
     assert panel.budget.value == panel.model.config.budget == pytest.approx(full, rel=0.03)
+
+
+def test_cutting_passages_is_a_change_and_stands_in_the_caption():
+    config = pt.PackerConfig(
+        separator="\n\n", deduplicate=False, order="descending", passage_budget=90, sentence_selection="tfidf"
+    )
+    view = pt.ExplorerModel(pt.load_sample(), config=config).view()
+    assert not view.changes_nothing
+    assert view.title.startswith("58 % fewer tokens, answer kept \N{MINUS SIGN}25.0 points")
+    assert "passages cut to 90 tokens, sentences by TF-IDF" in view.caption

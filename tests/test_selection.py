@@ -564,3 +564,10 @@ def test_the_check_reads_ranks_flags_and_every_character():
     for text in (packed.text + "x", packed.text.replace(" F", "#F")):
         with pytest.raises(pt.PackerError, match="verify_spans"):
             pt.verify_spans(replace(packed, text=text))
+
+
+def test_a_setting_shows_what_differs_from_the_defaults():
+    assert repr(pt.PackerConfig()) == "PackerConfig()"
+    assert (
+        repr(pt.PackerConfig(budget=9, overflow="truncate")) == "PackerConfig(budget=9, overflow='truncate')"
+    )
