@@ -81,7 +81,8 @@ def find_facts(texts: Sequence[str], known: tuple[Sequence[str], Facts] | None =
     2. A name is a run of up to six capitalised words with one space between them; initials, titles
        and acronyms count ("John F. Kennedy", "Dr. Snow", "AT&T"), a final "'s" does not. Function
        words that it starts with are left out ("The Rhine" is "Rhine"). A single letter is none, and
-       no single capitalised word that opens a sentence, unless it is all capitals.
+       no single capitalised word that opens a sentence, unless it is all capitals; three words that
+       are all capitals are shouted.
 
     Scripts without capitals have no names.
 
@@ -147,7 +148,7 @@ def _name(text: str, run: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         if len(run) == 1 and _ACRONYM.search(text, *run[0]):
             break  # "U.S."
         run = run[1:]
-    if not run or len(run) > LONGEST_NAME:
+    if not run or len(run) > LONGEST_NAME or (len(run) > 2 and text[run[0][0] : run[-1][1]].isupper()):
         return
     begin, end = run[0][0], run[-1][1]
     end -= 2 if _POSSESSIVE.search(text, begin, end) else 0

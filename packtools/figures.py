@@ -60,7 +60,6 @@ class TradeOffFigure:
 
     def __init__(self, quality: str = "answer_retention", width: str = "page", dpi: int = 110) -> None:
         from matplotlib import rc_context
-        from matplotlib.figure import Figure
 
         if width not in WIDTHS:
             unknown(SettingError, "TradeOffFigure", "width", width, WIDTHS)
@@ -68,7 +67,7 @@ class TradeOffFigure:
         inches = WIDTHS[width]
         self.small = 7.0 if width == "column" else 8.0
         with rc_context(STYLE):
-            self.figure: Figure = Figure(figsize=(inches, inches * 0.58), dpi=dpi, facecolor="white")
+            self.figure: Figure = _figure_class()(figsize=(inches, inches * 0.58), dpi=dpi, facecolor="white")
             self.axes = self.figure.add_axes((0.12, 0.245, 0.85, 0.565))
             self._build()
 
@@ -158,12 +157,7 @@ class TradeOffFigure:
 
     def png(self) -> bytes:
         """Render for the screen."""
-        from matplotlib import rc_context
-
-        buffer = io.BytesIO()
-        with rc_context(STYLE):
-            self.figure.savefig(buffer, format="png", metadata={"Software": None})
-        return buffer.getvalue()
+        return _png(self.figure)
 
 
 def trade_off_figure(
@@ -320,6 +314,27 @@ def _limits(ax: Any, metric: metrics.Metric, x: np.ndarray[Any, Any], y: np.ndar
     ax.yaxis.set_major_formatter(
         FuncFormatter(lambda v, _: f"{v:,.0f}{unit}" if v <= 100 or not unit else "")
     )
+
+
+def _png(figure: Figure) -> bytes:
+    from matplotlib import rc_context
+
+    buffer = io.BytesIO()
+    with rc_context(STYLE):
+        figure.savefig(buffer, format="png", metadata={"Software": None})
+    return buffer.getvalue()
+
+
+@lru_cache(maxsize=1)
+def _figure_class() -> type[Figure]:
+    """Give a Figure that shows itself in Jupyter, where no pyplot backend does it."""
+    from matplotlib.figure import Figure
+
+    class ShownFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            return _png(self)
+
+    return ShownFigure
 
 
 def _place(label: Any, x: float, y: float, text: str) -> None:

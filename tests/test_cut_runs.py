@@ -47,6 +47,7 @@ def words(text, kind):
         ("voice of E\u0301lan Vital and École Normale", ["E\u0301lan Vital", "École Normale"]),
         ("said BBC全球新聞服務是一家 and IBM公司", []),
         ("see OSM Map General Map Google Map Old Map New", []),
+        ("it says STEP THE TAPE BACK, at NATO", ["NATO"]),
         ("но Москва большая", ["Москва"]),
         ("東京は日本の首都です", []),
     ],

@@ -152,3 +152,33 @@ def test_the_cost_axis_always_has_numbers(tokens):
     left, right = drawn.axes.get_xlim()
     assert sum(left <= t <= right for t in drawn.axes.get_xticks()) >= 2
     assert drawn.png()
+
+
+def test_a_figure_shows_itself_in_jupyter_without_pyplot(view):
+    code = (
+        "import sys, packtools as pt\n"
+        "from IPython.core.formatters import DisplayFormatter\n"
+        "figure = pt.ExplorerModel(pt.load_sample()).view().figure()\n"
+        "data, _ = DisplayFormatter().format(figure)\n"
+        "print(sorted(data), 'matplotlib.pyplot' in sys.modules, data['image/png'][:4])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "['image/png', 'text/plain'] False b'\\x89PNG'"
+
+
+def test_curves_are_named_where_they_begin_and_share_one_baseline():
+    prepared = pt.prepare(pt.load_sample(), counter="chars")
+    config = pt.PackerConfig(separator="\n\n", unit="chars", detect_conflicts=False)
+    budgets = pt.trade_off(prepared, config, [2000, 4000])
+    caps = pt.trade_off(prepared, config, [200, 400], vary="passage_budget")
+    figure = pt.curves_figure({"whole": budgets, "cut": caps}, title="t", noun="characters")
+    (axes,) = figure.axes
+    drawn = [np.asarray(line.get_xdata(), float) for line in axes.lines]
+    curves = [x.tolist() for x in drawn if len(x) == 2 and np.isfinite(x).all()]
+    assert curves == [table["n_tokens"].iloc[1:].tolist() for table in (budgets, caps)]
+    names = {t.get_text(): t for t in axes.texts}
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    for name in ("whole", "cut"):
+        assert names[name].get_window_extent(renderer).x0 >= axes.get_window_extent(renderer).x0 - 2
+    with pytest.raises(pt.SettingError, match="vary 'cap' is unknown; known: 'budget', 'passage_budget'"):
+        pt.trade_off(prepared, config, [200], vary="cap")
