@@ -42,7 +42,7 @@ class Selected:
     cut : ndarray of int64, shape (n_slots, 2)
         For a slot without sentences the one slice that is left; -1, -1 is nothing.
     size : ndarray of int64, shape (n_slots,)
-        In `unit`.
+        In the unit of `config`.
     """
 
     corpus: Corpus
@@ -60,12 +60,6 @@ class Selected:
     def n_slots(self) -> int:
         """How many cells are not left whole."""
         return len(self.size)
-
-    @cached_property
-    def owner(self) -> Longs:
-        """The text of each slot."""
-        rank, query = self.cells
-        return self.passage[rank, query].astype(np.int64)
 
     @cached_property
     def cells(self) -> tuple[Longs, Longs]:
