@@ -12,7 +12,9 @@ __version__ = "0.1.0"
 
 _HOME = {
     "packtools.budget": ["FILLS", "fit_to_budget"],
+    "packtools.answers": ["RULES", "bleu", "exact_match", "rouge_l", "score_answers", "token_f1"],
     "packtools.characters": ["CharacterPack", "ContextPackingConfig", "pack_context"],
+    "packtools.compare": ["Comparison", "compare"],
     "packtools.config": ["PackerConfig"],
     "packtools.conflicts": ["detect_conflicts"],
     "packtools.counters": ["CharCounter", "HFCounter", "TiktokenCounter", "TokenCounter", "counter_for"],
@@ -25,6 +27,7 @@ _HOME = {
         "MissingExtra",
         "PackerError",
         "PacktoolsError",
+        "PairingError",
         "RetrievalError",
         "RunFileMissing",
         "RunFormatError",
@@ -42,8 +45,10 @@ _HOME = {
         "register_ordering",
     ],
     "packtools.packed": ["PackedRun"],
+    "packtools.packing_report": ["PackingReport", "packing_report"],
     "packtools.packer": ["ContextPacker"],
     "packtools.prepared": ["PreparedRun", "prepare"],
+    "packtools.runs.predictions": ["Prediction", "Predictions", "load_predictions"],
     "packtools.runs": ["LoadReport", "Run", "load_run", "load_sample", "sample_path"],
     "packtools.schema": [
         "Chunk",

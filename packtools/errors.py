@@ -29,6 +29,7 @@ __all__ = [
     "MissingExtra",
     "PackerError",
     "PacktoolsError",
+    "PairingError",
     "RetrievalError",
     "RunFileMissing",
     "RunFormatError",
@@ -62,6 +63,10 @@ class RunFormatError(PacktoolsError, ValueError):
 
 class RunFileMissing(PacktoolsError, FileNotFoundError):
     """A run path that does not exist."""
+
+
+class PairingError(PacktoolsError, ValueError):
+    """Two files of predictions that can't be compared."""
 
 
 class MetricUnavailable(PacktoolsError, LookupError):

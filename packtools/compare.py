@@ -1,0 +1,291 @@
+"""Two runs, query by query: what changed, how sure that is, and which queries flipped."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from packtools import significance, stats
+from packtools.errors import MetricUnavailable, SettingError, fail
+from packtools.metrics import METRICS, Metric
+from packtools.packed import PackedRun
+
+__all__ = ["Comparison", "compare"]
+
+FLIP = "answer_retention"
+LATEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "_": r"\_",
+    "#": r"\#",
+    "$": r"\$",
+    "{": r"\{",
+    "}": r"\}",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Hold the comparison of two runs over the queries that both have.
+
+    Parameters
+    ----------
+    names : (str, str)
+        Of baseline and candidate.
+    baseline, candidate : DataFrame, index qid
+        A column a metric, the same queries in the same order.
+    only_baseline, only_candidate : tuple of str
+        Queries that one side lacks; they are left out.
+    metrics : mapping of str to Metric
+        What is known of the columns.
+    rng : int
+    method : str
+        See `paired_bootstrap`.
+    """
+
+    names: tuple[str, str]
+    baseline: pd.DataFrame
+    candidate: pd.DataFrame
+    only_baseline: tuple[str, ...]
+    only_candidate: tuple[str, ...]
+    metrics: Mapping[str, Metric]
+    rng: int = 0
+    method: str = "percentile"
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """Say for each metric what changed.
+
+        Index metric; columns baseline, candidate, delta (means over the queries scored on both sides,
+        in `unit`), ci_low, ci_high (95 % paired bootstrap), p_value (exact McNemar for a metric of 0
+        and 1, else a paired permutation test), p_holm (corrected over the metrics), wins, ties,
+        losses (queries), n_queries, N_queries, unit. NaN in an interval or p is "not testable".
+        """
+        columns = list(self.baseline.columns)
+        deltas = stats.paired_bootstrap_many(self.baseline, self.candidate, rng=self.rng, method=self.method)
+        rows = {name: self._row(name, delta) for name, delta in zip(columns, deltas, strict=True)}
+        table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("metric")
+        before = list(table.columns).index("wins")
+        table.insert(before, "p_holm", significance.holm(table["p_value"].tolist()))
+        return table
+
+    def _row(self, name: str, delta: stats.PairedDelta) -> dict[str, Any]:
+        a, b = self.baseline[name], self.candidate[name]
+        metric = self.metrics.get(name)
+        better = metric is None or metric.higher_is_better
+        count = stats.win_tie_loss(a, b, higher_is_better=better)
+        return {
+            "baseline": delta.baseline,
+            "candidate": delta.candidate,
+            "delta": delta.delta,
+            "ci_low": delta.low,
+            "ci_high": delta.high,
+            "p_value": self._p_value(a, b),
+            "wins": count.wins,
+            "ties": count.ties,
+            "losses": count.losses,
+            "n_queries": delta.n,
+            "N_queries": len(a),
+            "unit": "" if metric is None else metric.unit,
+        }
+
+    def _p_value(self, a: pd.Series[Any], b: pd.Series[Any]) -> float:
+        both = pd.concat([a, b]).dropna()
+        if both.isin([0.0, 1.0]).all():
+            return significance.mcnemar(a, b).p_value
+        return significance.permutation_test(a, b, rng=self.rng).p_value
+
+    @cached_property
+    def per_query(self) -> pd.DataFrame:
+        """Give for each query and metric both values and the difference; index qid."""
+        a, b = self.baseline, self.candidate
+        parts = {}
+        for name in a.columns:
+            parts[f"{name}_baseline"], parts[f"{name}_candidate"] = a[name], b[name]
+            parts[f"{name}_delta"] = b[name] - a[name]
+        return pd.DataFrame(parts, index=a.index)
+
+    def flips(self, metric: str = FLIP) -> tuple[list[str], list[str]]:
+        """Give the ids of the queries on which a metric got worse, and of those on which it got better.
+
+        Raises
+        ------
+        MetricUnavailable
+            If the two runs don't both have the metric.
+        """
+        if metric not in self.baseline:
+            known = ", ".join(self.baseline.columns)
+            raise MetricUnavailable(f"{metric}: not in both runs; known: {known}.")
+        delta = self.candidate[metric] - self.baseline[metric]
+        if metric in self.metrics and not self.metrics[metric].higher_is_better:
+            delta = -delta
+        return list(delta.index[delta < 0]), list(delta.index[delta > 0])
+
+    def saving(self, cost: str = "n_tokens") -> dict[str, float]:
+        """Give what the candidate saves of a cost: over all queries, and for the median query.
+
+        Returns
+        -------
+        dict
+            total_share: 1 - sum of the candidate / sum of the baseline, so that long prompts weigh
+            more; median_share: median over queries of 1 - candidate / baseline; NaN where the
+            baseline costs nothing.
+        """
+        if cost not in self.baseline:
+            raise MetricUnavailable(f"{cost}: not in both runs; known: {', '.join(self.baseline.columns)}.")
+        a, b = self.baseline[cost], self.candidate[cost]
+        some = a > 0
+        total = 1 - b.sum() / a.sum() if a.sum() else np.nan
+        return {"total_share": float(total), "median_share": float((1 - b[some] / a[some]).median())}
+
+    def __repr__(self) -> str:
+        left, right = self.names
+        return f"Comparison({left!r} → {right!r}: {len(self.baseline):,} queries, {len(self.table)} metrics)"
+
+    def _written(self) -> pd.DataFrame:
+        """Write the numbers as they are read: three decimals for shares, one else, signs on deltas."""
+        rows = {}
+        for name, row in self.table.iterrows():
+            digits = 3 if row["unit"] in ("share", "") else 1
+            value = {c: _number(row[c], digits) for c in ("baseline", "candidate")}
+            signed = {c: _number(row[c], digits, sign=True) for c in ("delta", "ci_low", "ci_high")}
+            chances = {c: _number(row[c], 4) for c in ("p_value", "p_holm")}
+            counts = {c: f"{row[c]:,.0f}" for c in ("wins", "ties", "losses", "n_queries", "N_queries")}
+            rows[name] = {**value, **signed, **chances, **counts, "unit": row["unit"]}
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("metric")
+
+    def _repr_html_(self) -> str:
+        left, right = (html.escape(name) for name in self.names)
+        dropped = len(self.only_baseline) + len(self.only_candidate)
+        note = f"; {dropped:,} queries that one side lacks are left out" if dropped else ""
+        head = f"<p><b>{left} → {right}</b>, {len(self.baseline):,} queries{note}</p>"
+        return head + self._written().to_html()
+
+    def to_markdown(self) -> str:
+        """Write the table as Markdown."""
+        frame = self._written().reset_index()
+        lines = ["| " + " | ".join(frame.columns) + " |", "|" + "---|" * len(frame.columns)]
+        lines += [
+            "| " + " | ".join(str(v).replace("|", r"\|") for v in row) + " |" for row in frame.to_numpy()
+        ]
+        return "\n".join(lines) + "\n"
+
+    def to_latex(self) -> str:
+        """Write the table as a LaTeX tabular with booktabs rules."""
+        frame = self._written().reset_index()
+        rows = [" & ".join(_latex(str(v)) for v in row) + r" \\" for row in frame.to_numpy()]
+        head = " & ".join(_latex(c) for c in frame.columns) + r" \\"
+        form = "l" + "r" * (len(frame.columns) - 2) + "l"
+        body = [rf"\begin{{tabular}}{{{form}}}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule"]
+        return "\n".join([*body, r"\end{tabular}"]) + "\n"
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write the table (CSV, Markdown, LaTeX) and per_query.csv; the same bytes every time."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = [
+            folder / name for name in ("comparison.csv", "comparison.md", "comparison.tex", "per_query.csv")
+        ]
+        self.table.to_csv(paths[0], lineterminator="\n", float_format="%.10g")
+        paths[1].write_text(self.to_markdown(), "utf-8")
+        paths[2].write_text(self.to_latex(), "utf-8")
+        self.per_query.to_csv(paths[3], lineterminator="\n", float_format="%.10g")
+        return paths
+
+
+def compare(
+    baseline: PackedRun | pd.DataFrame,
+    candidate: PackedRun | pd.DataFrame,
+    *,
+    names: tuple[str, str] = ("baseline", "candidate"),
+    metrics: Mapping[str, Metric] | None = None,
+    rng: int = 0,
+    method: str = "percentile",
+) -> Comparison:
+    """Compare two runs query by query, whoever packed them.
+
+    1. Queries are paired by id, never by place; those that one side lacks are left out and listed.
+    2. Metrics that both have are compared; a query counts for a metric if both sides are scored.
+
+    Parameters
+    ----------
+    baseline, candidate : PackedRun or DataFrame
+        A DataFrame has the query id as index and a column of numbers for each metric; repetitions of
+        a query are averaged first.
+    names : (str, str), default ("baseline", "candidate")
+    metrics : mapping of str to Metric, or None, default None
+        What is known of the columns; None is `METRICS`. A column that is not in it counts as "higher
+        is better", without a unit.
+    rng : int, default 0
+    method : {"percentile", "bca"}, default "percentile"
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    SettingError
+        If a side is no run or table of numbers, or the two share no query or no metric.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> before = pd.DataFrame({"answer_retention": [1.0, 1.0, 0.0]}, index=["q1", "q2", "q3"])
+    >>> after = pd.DataFrame({"answer_retention": [0.0, 1.0, 1.0]}, index=["q3", "q2", "q1"])
+    >>> compare(before, after).table.loc["answer_retention", ["delta", "p_value"]].tolist()
+    [0.0, 1.0]
+    """
+    left, right = (_frame(side, given) for side, given in (("baseline", baseline), ("candidate", candidate)))
+    shared = [c for c in left.columns if c in right.columns]
+    if not shared:
+        what = f"{', '.join(left.columns) or 'none'} against {', '.join(right.columns) or 'none'}"
+        fail(SettingError, "compare", "candidate", "a run with a metric of the baseline", what)
+    both = left.index.intersection(right.index, sort=False)
+    if not len(both):
+        what = f"{list(left.index[:3])} against {list(right.index[:3])}"
+        fail(SettingError, "compare", "candidate", "a run with a query of the baseline", what)
+    return Comparison(
+        names,
+        left.loc[both, shared],
+        right.loc[both, shared],
+        tuple(left.index.difference(both, sort=False)),
+        tuple(right.index.difference(both, sort=False)),
+        METRICS if metrics is None else metrics,
+        rng,
+        method,
+    )
+
+
+def _frame(side: str, given: PackedRun | pd.DataFrame) -> pd.DataFrame:
+    """Give a table of numbers with one row a query."""
+    frame = given.per_query if isinstance(given, PackedRun) else given
+    if not isinstance(frame, pd.DataFrame):
+        fail(SettingError, "compare", side, "a PackedRun or a DataFrame indexed by query id", given)
+    frame = frame.set_axis(pd.Index([str(q) for q in frame.index], dtype=object, name="qid"))
+    for name in frame.columns:
+        if not pd.api.types.is_numeric_dtype(frame[name]):
+            hint = f"Column {str(name)!r} of the {side} is none."
+            fail(SettingError, "compare", side, "a table of numbers", frame[name].iloc[:1].tolist(), hint)
+    frame = frame.astype(np.float64)
+    return frame if frame.index.is_unique else frame.groupby(level=0, sort=False).mean()
+
+
+def _number(value: float, digits: int, *, sign: bool = False) -> str:
+    if np.isnan(value):
+        return "n/a"
+    return f"{value + 0.0:{'+' if sign else ''},.{digits}f}".replace(
+        "+0." + "0" * digits, "0." + "0" * digits
+    )
+
+
+def _latex(text: str) -> str:
+    return "".join(LATEX.get(c, c) for c in text)
