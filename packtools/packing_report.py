@@ -185,7 +185,9 @@ class PackingReport:
             words = REPORTED[metric].words
             for kind, ids in flips.items():
                 listed = f": {', '.join(ids)}" if ids else ""
-                lines.append(f"- {words}, {kind}: {len(ids):,} queries{listed}")
+                lines.append(
+                    f"- {words}, {kind}: {len(ids):,} {'query' if len(ids) == 1 else 'queries'}{listed}"
+                )
         return "\n".join(lines) + "\n"
 
     def save(self, folder: str | Path) -> list[Path]:

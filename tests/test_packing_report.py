@@ -141,3 +141,29 @@ def test_a_bad_row_is_named_with_file_and_line(row, message, tmp_path):
 def test_an_empty_file_is_an_error(tmp_path):
     with pytest.raises(pt.RunFormatError, match="holds no prediction"):
         pt.load_predictions(written(tmp_path, "x.jsonl", []))
+
+
+def test_the_command_writes_the_report_and_gates(tmp_path, capsys):
+    from packtools.cli import main
+
+    plain = written(tmp_path, "plain.jsonl", ROWS)
+    packed = written(
+        tmp_path, "packed.jsonl", [{**row, "prediction": "Oslo", "passages": ["Or not."]} for row in ROWS]
+    )
+    command = ["compare", "--baseline-predictions", str(plain), "--compressed-predictions", str(packed),
+               "--compressed-name", "tight", "--output-dir", str(tmp_path / "out")]  # fmt: skip
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("# baseline against tight\n")
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {
+        "comparison.json",
+        "per_query.jsonl",
+        "report.md",
+    }
+    assert main([*command, "--fail-if", "exact_match < -0.01", "--fail-if", "context_tokens > 0"]) == 1
+    assert capsys.readouterr().err == "packtools: gate missed: exact_match: -0.75 < -0.01\n"
+    assert main([*command, "--fail-if", "nonsense"]) == 2
+    assert (
+        main(["compare", "--baseline-predictions", "none.jsonl", "--compressed-predictions", str(packed)])
+        == 2
+    )
