@@ -32,8 +32,6 @@ __all__ = [
 Passages = str | Iterable[str | None] | None
 
 NGRAM = 3
-BOUNDARY = "|"
-"""Stands between two passages; it is in no token, so no run of tokens crosses it."""
 _LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789'")
 # All other bytes become a space; "?", which stands for all of non-ASCII, is one of them.
 _TOKEN_TABLE = bytes(b if b in _LETTERS else ord(" ") for b in range(256))
@@ -81,7 +79,7 @@ class ContextWords:
     Parameters
     ----------
     text : str
-        Their words, passages kept apart so that no run of tokens crosses two; "" without any.
+        Their words. Two spaces stand between passages, so that no run of tokens crosses; "" without any.
     tokens : frozenset of str
         The distinct tokens.
     """
@@ -127,10 +125,10 @@ class PassageWords(dict[str, str]):
         Examples
         --------
         >>> PassageWords().context(["Prices fall.", None, "Wind rises"]).text
-        ' prices fall | wind rises '
+        ' prices fall  wind rises '
         """
-        text = BOUNDARY.join(filter(None, [self[one] for one in as_passages(passages)]))
-        return ContextWords(text, frozenset(text.split()) - {BOUNDARY})
+        text = "".join([self[one] for one in as_passages(passages)])
+        return ContextWords(text, frozenset(text.split()))
 
 
 def as_passages(

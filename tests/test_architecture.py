@@ -24,8 +24,20 @@ LAYERS = [
     ["schema"],
     ["bills", "text", "counters"],
     ["kernels", "matching", "sentences", "cutting", "spans", "checks"],
-    ["picking", "dedup", "budget", "ordering", "conflicts", "facts", "runs", "metrics", "stats"],
-    ["selection", "plan"],
+    [
+        "picking",
+        "dedup",
+        "budget",
+        "ordering",
+        "conflicts",
+        "facts",
+        "runs",
+        "metrics",
+        "stats",
+        "answers",
+        "grounding",
+    ],
+    ["selection", "plan", "significance", "triad"],
     ["corpus", "filling"],
     ["selected", "ledger", "cells"],
     ["selecting"],
@@ -33,7 +45,8 @@ LAYERS = [
     ["measured", "characters"],
     ["packed"],
     ["prepared"],
-    ["tradeoff", "figures"],
+    ["tradeoff", "figures", "compare"],
+    ["packing_report"],
     ["explorer"],
     ["report", "notebook", "markup"],
     ["widgets"],
@@ -112,9 +125,9 @@ def test_kernels_import_only_numpy_and_the_standard_library():
 
 
 def test_metrics_and_stats_know_no_packer():
-    for name in ("metrics", "stats"):
+    for name in ("metrics", "stats", "significance", "answers", "grounding", "triad"):
         used = {n for n, _ in imports(ast.parse((PACKAGE / f"{name}.py").read_text("utf-8")))}
-        assert used <= {"arrays", "errors", "progress", "text", "matching"}
+        assert used <= {"arrays", "errors", "progress", "text", "matching", "stats", "answers", "grounding"}
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
@@ -186,7 +199,7 @@ def test_every_module_lists_its_public_names():
 
 def test_the_readme_names_every_command_and_make_target():
     readme = (ROOT / "README.md").read_text("utf-8")
-    for command in ("pack", "report", "explore"):
+    for command in ("pack", "report", "compare", "explore"):
         assert f"packtools {command}" in readme
     targets = re.findall(r"^(\w+):.*##", (ROOT / "Makefile").read_text("utf-8"), flags=re.M)
     assert {"lab", "demo", "test", "check", "bench"} <= set(targets)

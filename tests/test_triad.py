@@ -461,7 +461,8 @@ def test_a_change_of_exactly_the_tolerance_is_unchanged():
     before, after = answered(a="Quito", b="Lima Cusco"), answered(a="Lima Quito", b="Lima Quito")
     # Both groundedness and answer change by exactly 1/2: a up, b down.
     for name in ("groundedness", "answer_relevance"):
-        assert movement(before, after, tolerance=0.5).buckets[name]["unchanged"] == ["a", "b"]
+        same = movement(before, after, tolerance=0.5).buckets[name]
+        assert same == {"improved": [], "worsened": [], "unchanged": ["a", "b"]}
         less = movement(before, after, tolerance=0.49).buckets[name]
         assert less == {"improved": ["a"], "worsened": ["b"], "unchanged": []}
 
