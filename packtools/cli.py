@@ -8,10 +8,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from packtools.cli_compare import add_compare, add_triad
 from packtools.errors import PacktoolsError, SettingError, check_count
 
 if TYPE_CHECKING:
@@ -53,7 +55,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_pack(commands)
     _add_report(commands)
-    _add_compare(commands)
+    add_compare(partial(_command, commands))
+    add_triad(partial(_command, commands))
     _add_explore(commands)
     return parser
 
@@ -160,37 +163,6 @@ def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     _add_settings(parser, REPORT_THRESHOLD)
     parser.set_defaults(command=_report)
-
-
-def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = _command(
-        commands,
-        "compare",
-        "Compare the answers from plain and from packed contexts, query by query; gate on the difference.",
-        "packtools compare --baseline-predictions plain.jsonl --compressed-predictions packed.jsonl \\\n"
-        '      --output-dir build/compare --fail-if "exact_match < -0.01"',
-    )
-    for side, words in (("baseline", "the plain contexts"), ("compressed", "the packed contexts")):
-        parser.add_argument(
-            f"--{side}-predictions", required=True, metavar="FILE", help=f"answers from {words} (JSONL)"
-        )
-        parser.add_argument(f"--{side}-name", default=side, metavar="NAME", help=f"default: {side}")
-    parser.add_argument(
-        "--output-dir", type=Path, help="write comparison.json, per_query.jsonl and report.md here"
-    )
-    parser.add_argument(
-        "--fail-if",
-        action="append",
-        default=[],
-        metavar="GATE",
-        help="exit with 1 if the difference packed - plain of a metric is so: 'token_f1 < -0.02'; repeatable",
-    )
-    parser.add_argument(
-        "--counter",
-        default="cl100k_base",
-        help="an encoding, a model name, 'chars' or a tokenizer.json (default: cl100k_base)",
-    )
-    parser.set_defaults(command=_compare)
 
 
 def _add_explore(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -326,25 +298,6 @@ def _report(given: argparse.Namespace) -> int:
         paths = write_report(model.view(), table, given.output_dir)
         print("\nwritten: " + ", ".join(str(p) for p in paths))
     return 0
-
-
-# --- compare --------------------------------------------------------------------------------------
-
-
-def _compare(given: argparse.Namespace) -> int:
-    from packtools.packing_report import packing_report
-    from packtools.runs.predictions import load_predictions
-
-    sides = (load_predictions(p) for p in (given.baseline_predictions, given.compressed_predictions))
-    names = (given.baseline_name, given.compressed_name)
-    report = packing_report(*sides, names=names, counter=given.counter)
-    missed = report.missed(given.fail_if)
-    print(report.to_markdown(), end="")
-    if given.output_dir is not None:
-        print("\nwritten: " + ", ".join(str(p) for p in report.save(given.output_dir)))
-    for gate in missed:
-        print(f"packtools: gate missed: {gate}", file=sys.stderr)
-    return 1 if missed else 0
 
 
 # --- explore --------------------------------------------------------------------------------------

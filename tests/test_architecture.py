@@ -37,7 +37,7 @@ LAYERS = [
         "answers",
         "grounding",
     ],
-    ["selection", "plan", "significance", "triad"],
+    ["selection", "plan", "significance", "triads"],
     ["corpus", "filling"],
     ["selected", "ledger", "cells"],
     ["selecting"],
@@ -45,11 +45,11 @@ LAYERS = [
     ["measured", "characters"],
     ["packed"],
     ["prepared"],
-    ["tradeoff", "figures", "compare"],
-    ["packing_report"],
+    ["tradeoff", "figures", "comparison"],
+    ["packed_plain", "triad_report"],
     ["explorer"],
     ["report", "notebook", "markup"],
-    ["widgets"],
+    ["widgets", "cli_compare"],
     ["cli"],
 ]
 # Modules of the array pipeline, which has no public names.
@@ -125,7 +125,7 @@ def test_kernels_import_only_numpy_and_the_standard_library():
 
 
 def test_metrics_and_stats_know_no_packer():
-    for name in ("metrics", "stats", "significance", "answers", "grounding", "triad"):
+    for name in ("metrics", "stats", "significance", "answers", "grounding", "triads"):
         used = {n for n, _ in imports(ast.parse((PACKAGE / f"{name}.py").read_text("utf-8")))}
         assert used <= {"arrays", "errors", "progress", "text", "matching", "stats", "answers", "grounding"}
 
@@ -199,7 +199,7 @@ def test_every_module_lists_its_public_names():
 
 def test_the_readme_names_every_command_and_make_target():
     readme = (ROOT / "README.md").read_text("utf-8")
-    for command in ("pack", "report", "compare", "explore"):
+    for command in ("pack", "report", "compare", "triad", "explore"):
         assert f"packtools {command}" in readme
     targets = re.findall(r"^(\w+):.*##", (ROOT / "Makefile").read_text("utf-8"), flags=re.M)
     assert {"lab", "demo", "test", "check", "bench"} <= set(targets)
@@ -227,3 +227,8 @@ def test_the_main_job_needs_no_package_that_only_the_tests_install(tmp_path):
     )
     out = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
     assert out.stdout.strip() == "71 % fewer tokens (1,113 of 3,870 per query)", out.stderr
+
+
+def test_no_public_name_is_that_of_a_module():
+    """A module of the same name would take its place as soon as it is imported."""
+    assert not set(pt.__all__) & {path.stem for path in PACKAGE.glob("*.py")}

@@ -251,6 +251,6 @@ def test_bad_arguments_give_one_clear_error(call, message):
 
 
 def test_the_stop_list_loads_on_first_use_only():
-    code = "import packtools.grounding, packtools.triad, sys; print('sklearn' in sys.modules)"
+    code = "import packtools.grounding, packtools.triads, sys; print('sklearn' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"

@@ -20,7 +20,11 @@ METHODS = ("percentile", "bca")
 
 def scipy_interval(difference, method, **given):
     found = scipy_stats.bootstrap(
-        (difference,), np.mean, n_resamples=20_000, method=method, rng=np.random.default_rng(1), **given
+        (difference,),
+        np.mean,
+        method=method,
+        rng=np.random.default_rng(1),
+        **{"n_resamples": 20_000, **given},
     ).confidence_interval
     return found.low, found.high
 
@@ -92,6 +96,13 @@ def test_the_same_seed_gives_the_same_interval_however_it_is_computed(monkeypatc
     assert pt.paired_bootstrap(a, b, rng=1) != first
 
 
+def test_draws_do_not_depend_on_how_many_are_made_at_a_time(monkeypatch):
+    whole = np.concatenate(list(stats._blocks(30, 700, 2)))
+    monkeypatch.setattr(stats, "BLOCK", 3000)
+    monkeypatch.setattr(stats, "CACHED", 170)
+    assert (np.concatenate(list(stats._blocks(30, 700, 2))) == whole).all()
+
+
 def test_draws_are_uniform_and_complete():
     counts = np.concatenate(list(stats._blocks(7, 4000, 0)))
     assert counts.shape == (4000, 7)
@@ -157,6 +168,15 @@ def test_both_methods_against_enumeration(method):
     # The means of five lie 0.1 to 0.3 apart: Monte Carlo error may reach the next one.
     assert found.low == pytest.approx(low, abs=0.11)
     assert found.high == pytest.approx(high, abs=0.11)
+
+
+def test_bca_corrects_bias_and_skew_as_scipy_does():
+    # Few and skewed: leaving out either correction moves an end by more than 2 % of the width.
+    difference = np.random.default_rng(9).exponential(1, 12) ** 2
+    found = paired_bootstrap(np.zeros(12), difference, n_resamples=100_000, method="bca")
+    low, high = scipy_interval(difference, "bca", n_resamples=100_000)
+    assert found.low == pytest.approx(low, abs=0.008 * (high - low))
+    assert found.high == pytest.approx(high, abs=0.008 * (high - low))
 
 
 def test_bca_moves_the_interval_towards_the_long_tail():

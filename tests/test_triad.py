@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from packtools.errors import RunFormatError, SettingError
 from packtools.grounding import PassageWords
-from packtools.triad import DIMENSIONS, SCORES, movement, query_form, triad, triad_row
+from packtools.triads import DIMENSIONS, SCORES, movement, query_form, triad, triad_row
 
 ROWS = vectors("triad.jsonl")
 ABSENT = pytest.mark.skip(reason="../shared/vectors is not here")

@@ -15,7 +15,7 @@ import pandas as pd
 
 from packtools import __version__
 from packtools.answers import exact_match, token_f1
-from packtools.compare import Comparison, compare
+from packtools.comparison import Comparison, compare
 from packtools.corpus import Corpus
 from packtools.counters import TokenCounter, counter_for
 from packtools.errors import PairingError, SettingError, fail, shown, unknown
