@@ -146,3 +146,45 @@ def test_what_can_not_be_compared_is_one_clear_error(a, b, message):
 def test_a_metric_that_is_not_there_lists_what_is():
     with pytest.raises(pt.MetricUnavailable, match="answer_retention: not in both runs; known: m"):
         pt.compare(frame(m=[1.0]), frame(m=[1.0])).flips()
+
+
+def aragog(path):
+    """Scores of one run of the haystack_aragog files, a question a row: theirs, and ours of the answers."""
+    import ast
+
+    table = pd.read_csv(path)
+    shown = [ast.literal_eval(contexts) for contexts in table["contexts"]]
+    predicted = table["predicted_answers"].fillna("").tolist()
+    references = [[answer] for answer in table["true_answers"]]
+    ours = pt.score_answers(predicted, references, ["token_f1"], rule="unicode")
+    ground = pt.ground_many(predicted, shown)
+    values = {
+        "sas": table["sas"],
+        "faithfulness": table["faithfulness"],
+        **ours,
+        "lexical_grounding": ground.lexical,
+    }
+    counter = pt.counter_for("cl100k_base")
+    values["context_tokens"] = [counter.count("\n\n".join(texts)) for texts in shown]
+    return pd.DataFrame({k: np.asarray(v, float) for k, v in values.items()}).set_axis(table["questions"])
+
+
+def test_nine_runs_of_other_people_are_compared_pairwise(real):
+    paths = sorted((real / "haystack_aragog").glob("detailed_*.csv"))
+    runs = {path.stem.partition("__")[2]: aragog(path) for path in paths}
+    assert len(runs) == 9
+    base = runs["top_k-1__chunk_size-64"]
+    for name, run in runs.items():
+        compared = pt.compare(
+            base, run.sample(frac=1, random_state=1), names=("top_k-1__chunk_size-64", name)
+        )
+        assert compared.table["N_queries"].tolist() == [base.index.nunique()] * 5
+        for metric, row in compared.table.iterrows():
+            both = pd.concat(
+                [base[metric].groupby(level=0).mean(), run[metric].groupby(level=0).mean()], axis=1
+            )
+            assert row["delta"] == pytest.approx(
+                both.dropna().pipe(lambda d: d.iloc[:, 1] - d.iloc[:, 0]).mean()
+            )
+            assert 0 < row["p_value"] <= row["p_holm"] <= 1
+    assert (pt.compare(base, base).table["p_value"] == 1).all()
