@@ -157,7 +157,7 @@ class Comparison:
             digits = 3 if row["unit"] in ("share", "") else 1
             value = {c: _number(row[c], digits) for c in ("baseline", "candidate")}
             signed = {c: _number(row[c], digits, sign=True) for c in ("delta", "ci_low", "ci_high")}
-            chances = {c: _number(row[c], 4) for c in ("p_value", "p_holm")}
+            chances = {c: _chance(row[c]) for c in ("p_value", "p_holm")}
             counts = {c: f"{row[c]:,.0f}" for c in ("wins", "ties", "losses", "n_queries", "N_queries")}
             rows[name] = {**value, **signed, **chances, **counts, "unit": row["unit"]}
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("metric")
@@ -285,6 +285,10 @@ def _number(value: float, digits: int, *, sign: bool = False) -> str:
     return f"{value + 0.0:{'+' if sign else ''},.{digits}f}".replace(
         "+0." + "0" * digits, "0." + "0" * digits
     )
+
+
+def _chance(p_value: float) -> str:
+    return "< 0.0001" if p_value < 0.0001 else _number(p_value, 4)
 
 
 def _latex(text: str) -> str:

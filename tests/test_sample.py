@@ -75,3 +75,11 @@ def test_the_runs_are_what_the_retrievers_give(tmp_path, monkeypatch):
 def test_no_passage_starts_where_tokens_could_merge(corpus):
     # So that a slider move on the sample never counts a text.
     assert not any(text[:1].isspace() or text[:1] == "/" for text in corpus.values())
+
+
+def test_the_predictions_can_be_made_again(tmp_path):
+    made = runpy.run_path(str(ROOT / "data" / "build_predictions.py"))
+    made["main"].__globals__["OUT"] = tmp_path
+    made["main"]()
+    for name in ("plain.jsonl", "packed.jsonl"):
+        assert (tmp_path / name).read_bytes() == (SAMPLE / "predictions" / name).read_bytes()
