@@ -5,10 +5,12 @@ Each rival gets its input ready-made; only the work itself is timed.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
+import scipy.stats
 
 from packtools.packed import PackedRun
 from packtools.plan import Sizes, Survivors
@@ -144,3 +146,23 @@ def check_same_text(packed: PackedRun, queries: Sequence[int], plain: list[list[
         assert packed.context(packed.prepared.qids[query]).passages == tuple(passages), query
     sizes = packed.per_query["n_chars"].to_numpy()[list(queries)]
     assert sizes.tolist() == [len(" ".join(passages)) for passages in plain]
+
+
+# --- resampling ---------------------------------------------------------------------------------
+
+
+def plain_bootstrap(rows: Sequence[tuple[float, ...]], n_resamples: int, rng: int) -> list[list[float]]:
+    """Give the mean of each metric in each resample of the queries."""
+    draw, n = random.Random(rng), len(rows)
+    out = []
+    for _ in range(n_resamples):
+        drawn = draw.choices(rows, k=n)
+        out.append([sum(values) / n for values in zip(*drawn, strict=True)])
+    return out
+
+
+def scipy_bootstrap(difference: npt.NDArray[np.float64], n_resamples: int, rng: int) -> object:
+    """Give scipy's percentile intervals of the means."""
+    return scipy.stats.bootstrap(
+        (difference,), np.mean, n_resamples=n_resamples, axis=0, method="percentile", batch=100, rng=rng
+    )

@@ -32,6 +32,7 @@ from packtools.cells import find_pairs
 from packtools.corpus import Corpus
 from packtools.counters import CharCounter
 from packtools.dedup import similar_pairs
+from packtools.stats import paired_bootstrap_many
 from packtools.text import compare
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,7 +42,8 @@ DEPTH, PASSAGES, QUERIES = 100, 60_000, 6980
 THRESHOLD, FLOOR, SEPARATOR = 0.85, 0.5, "\n\n"
 STARTS, QUICK = 15, 4
 ROW_SHARE, SAMPLED = 10, 150
-LIBRARIES = ("numpy", "pandas", "tiktoken", "scikit-learn")
+RESAMPLES, METRICS, LOOP_SHARE = 10_000, 4, 100
+LIBRARIES = ("numpy", "pandas", "tiktoken", "scikit-learn", "scipy")
 BUDGETS = [int(b) for b in np.geomspace(200, 6000, 20).round()]
 PEAK = (
     "import resource, sys; from packtools import load_run, prepare; "
@@ -79,6 +81,8 @@ the turns' ratios, or for the starts the ratio of the medians. A missed ratio is
   benchmark stops.
 - **another passage budget**: the setting after the first one, against that first one, which after a plain
   `prepare(run)` also splits the passages, scores the sentences and finds the numbers and names.
+- **paired resamples**: `paired_bootstrap_many` with fresh draws each turn, against a loop that draws the
+  queries of a resample once for all metrics, and against scipy on the differences.
 - **peak memory**: of a fresh process that loads and prepares the run, against the size of its files.
 - **starts**: wall time of fresh processes, 15 of each.
 """
@@ -217,8 +221,29 @@ def in_process_rows(folder: Path, repeat: int) -> tuple[list[Row], str]:
         prepare_row(prepared, repeat),
         near_row(prepared, repeat),
         *character_rows(prepared, repeat),
+        *bootstrap_rows(len(prepared.qids), repeat),
     ]
     return rows, size
+
+
+def bootstrap_rows(n_queries: int, repeat: int) -> list[Row]:
+    """Resample paired differences of four metrics; the plain loop draws once for all of them."""
+    draw = np.random.default_rng(0).normal
+    before, after = draw(0.5, 0.2, (n_queries, METRICS)), draw(0.48, 0.2, (n_queries, METRICS))
+    difference = after - before
+    lists = [tuple(row) for row in difference.tolist()]
+
+    def ours(i: int) -> object:
+        return paired_bootstrap_many(before, after, n_resamples=RESAMPLES, rng=i + 1)
+
+    part = max(RESAMPLES // LOOP_SHARE, 1)
+    loop = alternate(ours, lambda i: rivals.plain_bootstrap(lists, part, i), repeat, LOOP_SHARE)
+    library = alternate(ours, lambda i: rivals.scipy_bootstrap(difference, RESAMPLES, i), repeat)
+    what = f"{RESAMPLES:,} paired resamples, {METRICS} metrics"
+    return [
+        Row(what, f"plain Python loop (every {LOOP_SHARE}th timed, scaled)", loop, 40, faster=True),
+        Row(f"{what}, against scipy", "scipy.stats.bootstrap, percentile", library, 1),
+    ]
 
 
 def character_rows(prepared: PreparedRun, repeat: int) -> list[Row]:

@@ -133,6 +133,7 @@ class PackingReport:
         left, right = (
             frame.to_dict("index") for frame in (self.comparison.baseline, self.comparison.candidate)
         )
+        ratio = self.ratio.to_dict()
         for qid in self.qids:
             plain, packed = self.baseline.rows[qid], self.compressed.rows[qid]
             a, b = left[qid], right[qid]
@@ -145,7 +146,7 @@ class PackingReport:
                 "deltas": {
                     "context_chars": int(b["context_chars"] - a["context_chars"]),
                     "context_tokens": int(b["context_tokens"] - a["context_tokens"]),
-                    "context_compression_ratio": float(self.ratio[qid]),
+                    "context_compression_ratio": float(ratio[qid]),
                     "exact_match": float(b["exact_match"] - a["exact_match"]),
                     "token_f1": float(b["token_f1"] - a["token_f1"]),
                 },
