@@ -246,7 +246,7 @@ def rouge_l(prediction: str, references: Iterable[str]) -> float:
 
     Examples
     --------
-    >>> round(rouge_l("one three", ["one two three", "four"]), 3)  # doctest: +SKIP
+    >>> round(rouge_l("one three", ["one two three", "four"]), 3)
     0.8
     """
     text, known = _pair("rouge_l", prediction, references)
@@ -276,7 +276,7 @@ def bleu(prediction: str, references: Iterable[str]) -> float:
 
     Examples
     --------
-    >>> round(bleu("this is a fest", ["this is a test"]), 4)  # doctest: +SKIP
+    >>> round(bleu("this is a fest", ["this is a test"]), 4)
     0.5946
     """
     text, known = _pair("bleu", prediction, references)

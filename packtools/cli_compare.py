@@ -49,6 +49,8 @@ def _compare(given: argparse.Namespace) -> int:
     from packtools.packed_plain import packing_report
     from packtools.runs.predictions import load_predictions
 
+    if given.output_dir is not None:
+        given.output_dir.mkdir(parents=True, exist_ok=True)
     plain, packed = (load_predictions(p) for p in (given.baseline_predictions, given.compressed_predictions))
     names = (given.baseline_name, given.compressed_name)
     report = packing_report(plain, packed, names=names, counter=given.counter)

@@ -13,22 +13,21 @@ import numpy as np
 import pandas as pd
 
 from packtools import significance, stats
-from packtools.errors import MetricUnavailable, SettingError, fail
+from packtools.errors import MetricUnavailable, SettingError, fail, unknown
 from packtools.metrics import METRICS, Metric
 from packtools.packed import PackedRun
 
 __all__ = ["Comparison", "compare"]
 
 FLIP = "answer_retention"
+FILES = ("comparison.csv", "comparison.md", "comparison.tex", "per_query.csv")
 LATEX = {
     "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "_": r"\_",
-    "#": r"\#",
-    "$": r"\$",
-    "{": r"\{",
-    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    **{c: f"\\{c}" for c in "&%_#${}"},
 }
 
 
@@ -98,8 +97,8 @@ class Comparison:
         }
 
     def _p_value(self, a: pd.Series[Any], b: pd.Series[Any]) -> float:
-        both = pd.concat([a, b]).dropna()
-        if both.isin([0.0, 1.0]).all():
+        both = pd.DataFrame({"a": a, "b": b}).dropna()
+        if both.isin([0.0, 1.0]).all(axis=None):
             return significance.mcnemar(a, b).p_value
         return significance.permutation_test(a, b, rng=self.rng).p_value
 
@@ -121,10 +120,10 @@ class Comparison:
         MetricUnavailable
             If the two runs don't both have the metric.
         """
-        if metric not in self.baseline:
-            known = ", ".join(self.baseline.columns)
-            raise MetricUnavailable(f"{metric}: not in both runs; known: {known}.")
-        delta = self.candidate[metric] - self.baseline[metric]
+        a, b = self._both(metric)
+        left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+        same = np.abs(right - left) <= stats.rounding(left, right)
+        delta = (b - a).where(~same, 0.0)
         if metric in self.metrics and not self.metrics[metric].higher_is_better:
             delta = -delta
         return list(delta.index[delta < 0]), list(delta.index[delta > 0])
@@ -139,12 +138,18 @@ class Comparison:
             more; median_share: median over queries of 1 - candidate / baseline; NaN where the
             baseline costs nothing.
         """
-        if cost not in self.baseline:
-            raise MetricUnavailable(f"{cost}: not in both runs; known: {', '.join(self.baseline.columns)}.")
-        a, b = self.baseline[cost], self.candidate[cost]
+        a, b = self._both(cost)
         some = a > 0
         total = 1 - b.sum() / a.sum() if a.sum() else np.nan
         return {"total_share": float(total), "median_share": float((1 - b[some] / a[some]).median())}
+
+    def _both(self, metric: str) -> tuple[pd.Series[float], pd.Series[float]]:
+        """Give the two sides of a metric, over the queries scored on both."""
+        if metric not in self.baseline:
+            known = ", ".join(self.baseline.columns)
+            raise MetricUnavailable(f"{metric}: not in both runs; known: {known}.")
+        both = self.baseline[metric].notna() & self.candidate[metric].notna()
+        return self.baseline.loc[both, metric], self.candidate.loc[both, metric]
 
     def __repr__(self) -> str:
         left, right = self.names
@@ -173,9 +178,8 @@ class Comparison:
         """Write the table as Markdown."""
         frame = self._written().reset_index()
         lines = ["| " + " | ".join(frame.columns) + " |", "|" + "---|" * len(frame.columns)]
-        lines += [
-            "| " + " | ".join(str(v).replace("|", r"\|") for v in row) + " |" for row in frame.to_numpy()
-        ]
+        cells = ([one_line(str(v)) for v in row] for row in frame.to_numpy())
+        lines += [f"| {' | '.join(row)} |" for row in cells]
         return "\n".join(lines) + "\n"
 
     def to_latex(self) -> str:
@@ -191,9 +195,7 @@ class Comparison:
         """Write the table (CSV, Markdown, LaTeX) and per_query.csv; the same bytes every time."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        paths = [
-            folder / name for name in ("comparison.csv", "comparison.md", "comparison.tex", "per_query.csv")
-        ]
+        paths = [folder / name for name in FILES]
         self.table.to_csv(paths[0], lineterminator="\n", float_format="%.10g")
         paths[1].write_text(self.to_markdown(), "utf-8")
         paths[2].write_text(self.to_latex(), "utf-8")
@@ -244,19 +246,23 @@ def compare(
     >>> compare(before, after).table.loc["answer_retention", ["delta", "p_value"]].tolist()
     [0.0, 1.0]
     """
+    check_names("compare", names)
+    stats.check_rng("compare", rng)
+    if method not in stats.METHODS:
+        unknown(SettingError, "compare", "method", method, stats.METHODS)
     left, right = (_frame(side, given) for side, given in (("baseline", baseline), ("candidate", candidate)))
     shared = [c for c in left.columns if c in right.columns]
     if not shared:
         what = f"{', '.join(left.columns) or 'none'} against {', '.join(right.columns) or 'none'}"
         fail(SettingError, "compare", "candidate", "a run with a metric of the baseline", what)
-    both = left.index.intersection(right.index, sort=False)
+    both = left.index.drop_duplicates().intersection(right.index, sort=False)
     if not len(both):
         what = f"{list(left.index[:3])} against {list(right.index[:3])}"
         fail(SettingError, "compare", "candidate", "a run with a query of the baseline", what)
     return Comparison(
         names,
-        left.loc[both, shared],
-        right.loc[both, shared],
+        _numbers("baseline", left[shared]).loc[both],
+        _numbers("candidate", right[shared]).loc[both],
         tuple(left.index.difference(both, sort=False)),
         tuple(right.index.difference(both, sort=False)),
         METRICS if metrics is None else metrics,
@@ -265,31 +271,63 @@ def compare(
     )
 
 
+def check_names(where: str, names: object) -> None:
+    """Refuse what are no two names."""
+    given = list(names) if isinstance(names, tuple | list) else []
+    if len(given) != 2 or not all(isinstance(n, str) and n for n in given):
+        fail(SettingError, where, "names", "two texts", names)
+
+
 def _frame(side: str, given: PackedRun | pd.DataFrame) -> pd.DataFrame:
-    """Give a table of numbers with one row a query."""
+    """Give the table of one side, with query ids as texts."""
     frame = given.per_query if isinstance(given, PackedRun) else given
     if not isinstance(frame, pd.DataFrame):
         fail(SettingError, "compare", side, "a PackedRun or a DataFrame indexed by query id", given)
-    frame = frame.set_axis(pd.Index([str(q) for q in frame.index], dtype=object, name="qid"))
-    for name in frame.columns:
-        if not pd.api.types.is_numeric_dtype(frame[name]):
-            hint = f"Column {str(name)!r} of the {side} is none."
-            fail(SettingError, "compare", side, "a table of numbers", frame[name].iloc[:1].tolist(), hint)
-    frame = frame.astype(np.float64)
-    return frame if frame.index.is_unique else frame.groupby(level=0, sort=False).mean()
+    if not frame.columns.is_unique or not all(isinstance(c, str) for c in frame.columns):
+        rule = "a table whose columns have names, each once"
+        fail(SettingError, "compare", side, rule, list(frame.columns))
+    ids = list(frame.index)
+    wrong = [q for q in ids if not isinstance(q, str | int | np.integer) or isinstance(q, bool)]
+    if wrong:
+        fail(SettingError, "compare", side, "indexed by query ids (texts or whole numbers)", wrong[0])
+    if len({str(q) for q in ids}) < len(set(ids)):
+        fail(SettingError, "compare", side, "indexed by ids that stay different as text", ids)
+    return frame.set_axis(pd.Index([str(q) for q in ids], dtype=object, name="qid"))
+
+
+def _numbers(side: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Give the columns as floats, with one row a query: repetitions are averaged."""
+    out = {}
+    for name, column in frame.items():
+        hint = f"Column {str(name)!r} of the {side} is none."
+        try:
+            values = pd.to_numeric(column)
+            if values.dtype.kind == "c":
+                raise TypeError("complex")
+            out[name] = values.to_numpy(np.float64, na_value=np.nan)
+        except (TypeError, ValueError):
+            fail(SettingError, "compare", side, "a table of numbers", column.iloc[:1].tolist(), hint)
+        if np.isinf(out[name]).any():
+            fail(SettingError, "compare", side, "a table of finite numbers", np.inf, hint)
+    numbers = pd.DataFrame(out, index=frame.index)
+    return numbers if numbers.index.is_unique else numbers.groupby(level=0, sort=False).mean()
 
 
 def _number(value: float, digits: int, *, sign: bool = False) -> str:
     if np.isnan(value):
         return "n/a"
-    return f"{value + 0.0:{'+' if sign else ''},.{digits}f}".replace(
-        "+0." + "0" * digits, "0." + "0" * digits
-    )
+    text = f"{value:{'+' if sign else ''},.{digits}f}"
+    return text.lstrip("+-") if not text.strip("+-0.,") else text
 
 
 def _chance(p_value: float) -> str:
     return "< 0.0001" if p_value < 0.0001 else _number(p_value, 4)
 
 
+def one_line(text: str) -> str:
+    """Write a text so that it stays in one cell, or one line, of Markdown."""
+    return " ".join(text.split()).replace("|", r"\|").replace("<", "&lt;")
+
+
 def _latex(text: str) -> str:
-    return "".join(LATEX.get(c, c) for c in text)
+    return "".join(LATEX.get(c, c) for c in " ".join(text.split()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import pandas as pd
 
 from packtools import __version__
 from packtools.answers import exact_match, token_f1
-from packtools.comparison import Comparison, compare
+from packtools.comparison import Comparison, check_names, compare, one_line
 from packtools.corpus import Corpus
 from packtools.counters import TokenCounter, counter_for
 from packtools.errors import PairingError, SettingError, fail, shown, unknown
@@ -26,7 +27,7 @@ __all__ = ["PackingReport", "packing_report"]
 
 RULE = "msmarco"
 FLIPPED = ("exact_match", "answer_in_context")
-_GATE = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*")
+_GATE = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)\s*")
 _HOLDS = {
     "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,
@@ -97,6 +98,7 @@ class PackingReport:
         delta["mean_context_compression_ratio"] = float(self.ratio.mean())
         table = json.loads(self.comparison.table.to_json(orient="index", double_precision=15))
         saved = {cost: self.comparison.saving(cost) for cost in ("context_tokens", "context_chars")}
+        rows = [side.rows[qid] for side in (self.baseline, self.compressed) for qid in self.qids]
         return {
             "baseline_name": self.names[0],
             "compressed_name": self.names[1],
@@ -117,6 +119,10 @@ class PackingReport:
                 "delta": delta,
             },
             "packtools": __version__,
+            "scored_as_empty": {
+                "n_rows_without_prediction": sum(row.prediction is None for row in rows),
+                "n_rows_without_references": sum(not row.references for row in rows),
+            },
             "rule": RULE,
             "counter": self.counter,
             "saving": saved,
@@ -168,7 +174,7 @@ class PackingReport:
         """Write the report for people."""
         told = self.to_dict()
         cover, saved = told["coverage"], told["saving"]["context_tokens"]
-        left, right = self.names
+        left, right = (one_line(name) for name in self.names)
         lines = [
             f"# {left} against {right}",
             "",
@@ -184,7 +190,8 @@ class PackingReport:
         ]
         for metric, flips in told["flips"].items():
             words = REPORTED[metric].words
-            for kind, ids in flips.items():
+            for kind, found in flips.items():
+                ids = [one_line(qid) for qid in found]
                 listed = f": {', '.join(ids)}" if ids else ""
                 lines.append(
                     f"- {words}, {kind}: {len(ids):,} {'query' if len(ids) == 1 else 'queries'}{listed}"
@@ -196,11 +203,13 @@ class PackingReport:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         paths = [folder / name for name in ("comparison.json", "per_query.jsonl", "report.md")]
-        paths[0].write_text(_json(self.to_dict(), indent=1) + "\n", "utf-8")
-        with paths[1].open("w", encoding="utf-8", newline="\n") as stream:
-            for row in self.per_query():
-                stream.write(_json(row) + "\n")
-        paths[2].write_text(self.to_markdown(), "utf-8")
+        texts = (
+            json_text(self.to_dict(), indent=1) + "\n",
+            "".join(json_text(row) + "\n" for row in self.per_query()),
+            self.to_markdown(),
+        )
+        for path, text in zip(paths, texts, strict=True):
+            path.write_text(text, "utf-8", newline="\n")
         return paths
 
     def missed(self, gates: Sequence[str]) -> list[str]:
@@ -219,13 +228,15 @@ class PackingReport:
         """
         out = []
         for gate in gates:
-            found = _GATE.fullmatch(gate)
+            found = _GATE.fullmatch(gate) if isinstance(gate, str) else None
             if not found:
                 fail(SettingError, "compare", "fail_if", "such as 'exact_match < -0.01'", gate)
             name, sign, bound = found.groups()
             if name not in self.comparison.table.index:
                 unknown(SettingError, "compare", "metric", name, self.comparison.table.index)
             delta = float(self.comparison.table["delta"].to_dict()[name])
+            if math.isclose(delta, float(bound), rel_tol=1e-9, abs_tol=1e-12):
+                delta = float(bound)  # the same, within rounding
             if np.isnan(delta) or _HOLDS[sign](delta, float(bound)):
                 out.append(f"{name}: {delta:+.4g} {sign} {bound}")
         return out
@@ -258,6 +269,9 @@ def packing_report(
     PairingError
         If the two share no query, or a shared query has other references.
     """
+    check_names("packing_report", names)
+    if "delta" in names or names[0] == names[1]:
+        fail(SettingError, "packing_report", "names", "two different texts, none of them 'delta'", names)
     shared = sorted(set(baseline.rows) & set(compressed.rows))
     if not shared:
         ours, theirs = (", ".join(list(side.rows)[:3]) for side in (baseline, compressed))
@@ -304,5 +318,19 @@ def _percent(share: float) -> str:
     return "n/a" if np.isnan(share) else f"{share:.1%}".replace("%", " %")
 
 
-def _json(value: Any, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, indent=indent)
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Write strict JSON: NaN and infinities become null, lone surrogates U+FFFD."""
+    return json.dumps(_plain(value), ensure_ascii=False, sort_keys=True, indent=indent, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str):
+        mended = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return value if value.isascii() else mended
+    if isinstance(value, Mapping):
+        return {_plain(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from packtools import __version__
-from packtools.errors import SettingError, fail, unknown
+from packtools.comparison import one_line
+from packtools.errors import PacktoolsError, RunFormatError, SettingError, fail, unknown
 from packtools.grounding import PassageWords
+from packtools.packed_plain import json_text
 from packtools.runs.files import json_records
 from packtools.runs.report import LoadReport
 from packtools.runs.trec import read_qrels
@@ -52,7 +53,14 @@ class TriadFiles:
             told = report.to_dict()
             told.pop("per_query")
             out["configs"][name] = told
-        out["movement"] = {name: moved.counts for name, moved in self.movements.items()}
+        out["movement"] = {
+            name: {
+                **moved.counts,
+                "n_only_baseline": len(moved.only_before),
+                "n_only_config": len(moved.only_after),
+            }
+            for name, moved in self.movements.items()
+        }
         return out
 
     def to_markdown(self) -> str:
@@ -65,19 +73,26 @@ class TriadFiles:
             "|---|" + "---|" * (len(scores) + 2),
         ]
         for name, report in self.reports.items():
-            means = (report.means[s]["mean"] for s in scores)
-            cells = " | ".join("n/a" if mean is None else f"{mean:.3f}" for mean in means)
+            cells = " | ".join(_mean(report.means[s]) for s in scores)
             n_low = len(report.low_scores)
-            lines.append(f"| {name} | {len(report.per_query):,} | {cells} | {n_low:,} |")
+            lines.append(f"| {one_line(name)} | {len(report.per_query):,} | {cells} | {n_low:,} |")
+        lines += ["", "In brackets: rows with something behind the score, where not all have."]
         for name, moved in self.movements.items():
-            lines += ["", f"## {self.baseline} → {name}", "", "| score | improved | worsened | unchanged |"]
+            lines += ["", f"## {one_line(self.baseline)} → {one_line(name)}", ""]
+            first, second = len(moved.only_before), len(moved.only_after)
+            if first or second:
+                lines += [
+                    f"Left out: {first:,} queries only in the first, {second:,} only in the second.",
+                    "",
+                ]
+            lines += ["| score | improved | worsened | unchanged |"]
             lines.append("|---|---|---|---|")
             for score in scores:
                 counts = moved.counts[score]
                 shown = " | ".join(f"{counts[b]:,}" for b in ("improved", "worsened", "unchanged"))
                 lines.append(f"| {score.replace('_', ' ')} | {shown} |")
             worst = moved.buckets["triad"]["worsened"][:10]
-            lines += ["", f"Fell most: {', '.join(worst)}"] if worst else []
+            lines += ["", f"Fell most: {', '.join(map(one_line, worst))}"] if worst else []
         return "\n".join(lines) + "\n"
 
     def save(self, folder: str | Path) -> list[Path]:
@@ -85,14 +100,25 @@ class TriadFiles:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         paths = [folder / name for name in FILES]
-        paths[0].write_text(_json(self.to_dict(), indent=1) + "\n", "utf-8")
-        for path, low in ((paths[1], False), (paths[2], True)):
-            with path.open("w", encoding="utf-8", newline="\n") as stream:
-                for name, report in self.reports.items():
-                    for row in report.low_scores if low else report.per_query:
-                        stream.write(_json({"config": name, **row}) + "\n")
-        paths[3].write_text(self.to_markdown(), "utf-8")
+        texts = [json_text(self.to_dict(), indent=1) + "\n"]
+        for low in (False, True):
+            rows = (
+                {"config": name, **row}
+                for name, report in self.reports.items()
+                for row in (report.low_scores if low else report.per_query)
+            )
+            texts.append("".join(json_text(row) + "\n" for row in rows))
+        for path, text in zip(paths, [*texts, self.to_markdown()], strict=True):
+            path.write_text(text, "utf-8", newline="\n")
         return paths
+
+
+def _mean(told: Mapping[str, float | None]) -> str:
+    """Write a mean, and over how many rows it says something."""
+    if told["mean"] is None:
+        return "n/a"
+    few = f" ({told['n_judged']:,})" if told["n_judged"] != told["n"] else ""
+    return f"{told['mean']:.3f}{few}"
 
 
 def triad_files(
@@ -125,6 +151,10 @@ def triad_files(
         If no file is given, the baseline is none of them, or a row lacks what is scored.
     RunFormatError, RunFileMissing
         If a file can't be read; with file and line.
+
+    Notes
+    -----
+    A row needs `query_id`; any other field that it lacks counts as empty.
     """
     if not predictions:
         fail(SettingError, "triad", "predictions", "at least one NAME=FILE", dict(predictions))
@@ -135,9 +165,22 @@ def triad_files(
     words = PassageWords()
     reports = {}
     for name, path in predictions.items():
-        rows = [record for _, record in json_records(Path(path), LoadReport())]
-        reports[name] = triad(rows, judged, context_top_k=context_top_k, words=words)
+        reports[name] = _scored(name, Path(path), judged, context_top_k, words)
     return TriadFiles(reports, first)
+
+
+def _scored(
+    name: str, path: Path, judged: dict[str, dict[str, int]] | None, top_k: int | None, words: PassageWords
+) -> TriadReport:
+    """Score one file; a field that a row lacks counts as null."""
+    fields = ("query", "passages", "prediction", "references")
+    rows = [dict.fromkeys(fields) | record for _, record in json_records(path, LoadReport())]
+    if not rows:
+        raise RunFormatError(f"triad: {path.name} ({name}) holds no prediction.")
+    try:
+        return triad(rows, judged, context_top_k=top_k, words=words)
+    except PacktoolsError as error:
+        raise type(error)(f"{path.name} ({name}): {error}") from error
 
 
 def _judged(path: Path) -> dict[str, dict[str, int]]:
@@ -146,7 +189,3 @@ def _judged(path: Path) -> dict[str, dict[str, int]]:
     for qid, docid, label in zip(frame["qid"], frame["docid"], frame["label"], strict=True):
         out.setdefault(str(qid), {})[str(docid)] = int(label)
     return out
-
-
-def _json(value: Any, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, indent=indent)

@@ -188,3 +188,44 @@ def test_nine_runs_of_other_people_are_compared_pairwise(real):
             )
             assert 0 < row["p_value"] <= row["p_holm"] <= 1
     assert (pt.compare(base, base).table["p_value"] == 1).all()
+
+
+def test_savings_and_tests_look_at_complete_pairs_only():
+    a, b = frame(n_tokens=[100.0, 100.0]), frame(n_tokens=[np.nan, 50.0])
+    assert pt.compare(a, b).saving() == {"total_share": 0.5, "median_share": 0.5}
+    ones, zeros = frame(m=[1.0] * 30 + [np.nan]), frame(m=[0.0] * 30 + [0.5])
+    assert pt.compare(ones, zeros).table.loc["m", "p_value"] == pytest.approx(2 * 0.5**30)
+
+
+def test_rounding_is_no_flip():
+    compared = pt.compare(frame(m=[0.3]), frame(m=[0.1 + 0.2]))
+    assert compared.flips("m") == ([], [])
+    assert compared.table.loc["m", "ties"] == 1
+
+
+@pytest.mark.parametrize("index", [[1, "1"], [None, "a"], [np.nan, "a"], [1.0, 2.0], [True, "a"]])
+def test_ids_that_are_none_or_collide_are_refused(index):
+    good = pd.DataFrame({"m": [1.0, 2.0]}, index=["1", "a"])
+    with pytest.raises(pt.SettingError, match="compare: 'candidate' must be indexed by"):
+        pt.compare(good, pd.DataFrame({"m": [1.0, 3.0]}, index=pd.Index(index, dtype=object)))
+
+
+def test_columns_of_one_side_may_hold_words_and_objects_are_read_as_numbers():
+    a = pd.DataFrame({"m": pd.Series([1.0, None], dtype=object), "query": ["x", "y"]})
+    b = pd.DataFrame({"m": [1.0, 2.0]})
+    assert pt.compare(a, b).table.loc["m", "n_queries"] == 1
+
+
+@pytest.mark.parametrize(("columns", "message"), [(["m", "m"], "each once"), ([1, 2], "columns have names")])
+def test_odd_columns_are_one_clear_error(columns, message):
+    odd = pd.DataFrame([[1.0, 2.0]], columns=columns, index=["q0"])
+    with pytest.raises(pt.SettingError, match=message):
+        pt.compare(odd, frame(m=[1.0]))
+
+
+def test_odd_names_stay_in_their_cell():
+    name = "a|b\n<i>~^"
+    compared = pt.compare(frame(**{name: [1.0, 0.0]}), frame(**{name: [0.0, 0.0]}))
+    assert compared.to_markdown().splitlines()[2].startswith(r"| a\|b &lt;i>~^ | ")
+    latex = compared.to_latex().splitlines()
+    assert latex[4].startswith(r"a|b $<$i$>$\textasciitilde{}\textasciicircum{} & ")

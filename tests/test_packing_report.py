@@ -167,3 +167,54 @@ def test_the_command_writes_the_report_and_gates(tmp_path, capsys):
         main(["compare", "--baseline-predictions", "none.jsonl", "--compressed-predictions", str(packed)])
         == 2
     )
+
+
+def test_the_files_are_strict_json_whatever_the_input(tmp_path):
+    row = {"query_id": 1, "references": ["x"], "prediction": "x"}
+    line = json.dumps({**row, "context_packing": {"r": 1, "id": "?"}})
+    odd = tmp_path / "b.jsonl"
+    odd.write_text(line.replace('"r": 1', '"r": NaN').replace("?", "\\udfff") + "\n", "utf-8")
+    report = pt.packing_report(
+        pt.load_predictions(written(tmp_path, "a.jsonl", [row])), pt.load_predictions(odd)
+    )
+    paths = report.save(tmp_path / "out")
+
+    def never(name):
+        raise AssertionError(name)
+
+    told = json.loads(paths[0].read_text("utf-8"), parse_constant=never)
+    assert told["saving"]["context_tokens"] == {"total_share": None, "median_share": None}
+    (written_row,) = paths[1].read_text("utf-8").splitlines()
+    assert json.loads(written_row, parse_constant=never)["compressed"]["context_packing"]["r"] is None
+
+
+def test_a_gate_is_not_tripped_by_rounding(tmp_path):
+    answers = ["a1 b1 c1", "a1 z", "a1"]
+    rows = [
+        {"query_id": str(i), "references": ["a1 b1 c1 d1"], "prediction": a} for i, a in enumerate(answers)
+    ]
+    other = [{**row, "prediction": a} for row, a in zip(rows, [answers[2], *answers[:2]], strict=True)]
+    sides = [pt.load_predictions(written(tmp_path, n, r)) for n, r in (("a.jsonl", rows), ("b.jsonl", other))]
+    report = pt.packing_report(*sides)
+    assert report.missed(["token_f1 < 0", "token_f1 > 0", "token_f1 < .0"]) == []
+    assert len(report.missed(["token_f1 <= 0"])) == 1
+
+
+@pytest.mark.parametrize("names", [("m", "m"), ("delta", "m"), ("m",), "ab", (1, 2), ("", "m")])
+def test_names_that_would_hide_a_side_are_refused(names, tmp_path):
+    side = pt.load_predictions(written(tmp_path, "a.jsonl", ROWS))
+    with pytest.raises(pt.SettingError, match="packing_report: 'names' must be two"):
+        pt.packing_report(side, side, names=names)
+
+
+@pytest.mark.parametrize("ids", [5, True, "abc", [None], [{"a": 1}]])
+def test_wrong_document_ids_are_named(ids, tmp_path):
+    with pytest.raises(pt.RunFormatError, match="x.jsonl:1: 'top_doc_ids' must be a list of ids"):
+        pt.load_predictions(written(tmp_path, "x.jsonl", [{"query_id": "q", "top_doc_ids": ids}]))
+
+
+def test_rows_without_answer_or_references_are_counted(tmp_path):
+    rows = [*ROWS, {"query_id": "z", "prediction": None, "references": [None]}]
+    side = pt.load_predictions(written(tmp_path, "a.jsonl", rows))
+    told = pt.packing_report(side, side).to_dict()["scored_as_empty"]
+    assert told == {"n_rows_without_prediction": 2, "n_rows_without_references": 2}

@@ -92,9 +92,29 @@ def test_wrong_arguments_are_one_clear_error(arguments, message, files, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_a_row_without_what_is_scored_is_named(tmp_path):
-    path = written(
-        tmp_path, "x.jsonl", [{"query_id": "q9", "query": "?", "references": [], "prediction": "a"}]
-    )
-    with pytest.raises(pt.PacktoolsError, match="'q9'.*'passages'"):
+def test_a_wrong_row_is_named_with_its_file(tmp_path):
+    path = written(tmp_path, "x.jsonl", [{"query_id": "q9", "passages": 5}])
+    with pytest.raises(pt.PacktoolsError, match="x.jsonl .x.: triad: query 'q9': 'passages' must be"):
         pt.triad_files({"x": path})
+
+
+def test_what_a_row_lacks_counts_as_empty_and_an_empty_file_is_an_error(tmp_path):
+    report = pt.triad_files({"x": written(tmp_path, "x.jsonl", [{"query_id": "q9"}])})
+    assert report.reports["x"].flags["empty_context"] == 1
+    with pytest.raises(pt.RunFormatError, match="holds no prediction"):
+        pt.triad_files({"x": written(tmp_path, "y.jsonl", [])})
+
+
+def test_queries_of_one_file_are_counted_and_names_stay_in_their_cell(tmp_path):
+    one, two = written(tmp_path, "1.jsonl", ROWS[:3]), written(tmp_path, "2.jsonl", ROWS[1:])
+    report = pt.triad_files({"a|b": one, "c": two})
+    assert report.to_dict()["movement"]["c"]["n_only_baseline"] == 1
+    text = report.to_markdown()
+    assert "Left out: 1 queries only in the first, 1 only in the second." in text
+    assert r"| a\|b | 3 |" in text
+
+
+def test_without_anything_judged_the_mean_says_so(tmp_path, files):
+    qrels = tmp_path / "qrels.txt"
+    qrels.write_text("other 0 d0 1\n", "utf-8")
+    assert "| plain | 4 | 0.000 (0) |" in pt.triad_files(files, qrels=qrels).to_markdown()

@@ -25,7 +25,7 @@ class Prediction:
     qid : str
     query : str
     prediction : str or None
-        None where the row has no answer: it is not scored.
+        None where the row has no answer; the report scores it as an empty one.
     references : tuple of str
     passages : tuple of str
         What the reader was shown, in prompt order.
@@ -135,7 +135,7 @@ def _row(path: Path, line: int, record: dict[str, Any], report: LoadReport) -> P
         prediction,
         _texts(path, line, "references", record.get("references")),
         () if isinstance(passages, str) else _texts(path, line, "passages", passages),
-        tuple(str(d) for d in record.get("top_doc_ids") or ()),
+        _ids(path, line, record.get("top_doc_ids")),
         packing,
         line,
     )
@@ -148,7 +148,14 @@ def _texts(path: Path, line: int, key: str, given: Any) -> tuple[str, ...]:
         return (given,)
     if not isinstance(given, list) or not all(isinstance(g, str | type(None)) for g in given):
         _wrong(path, line, key, "a list of texts", given)
-    return tuple(g or "" for g in given)
+    return tuple(g or "" for g in given if g is not None or key != "references")
+
+
+def _ids(path: Path, line: int, given: Any) -> tuple[str, ...]:
+    given = [] if given is None else given
+    if not isinstance(given, list) or not all(isinstance(g, str | int) and g is not True for g in given):
+        _wrong(path, line, "top_doc_ids", "a list of ids", given)
+    return tuple(str(g) for g in given)
 
 
 def _wrong(path: Path, line: int, key: str, rule: str, value: Any) -> None:
