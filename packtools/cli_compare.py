@@ -20,7 +20,7 @@ def add_compare(command: Adder) -> None:
         "compare",
         "Compare the answers from plain and from packed contexts, query by query; gate on the difference.",
         "packtools compare --baseline-predictions plain.jsonl --compressed-predictions packed.jsonl \\\n"
-        '      --output-dir build/compare --fail-if "exact_match < -0.01"',
+        '      --output-dir build/compare --fail-if "answer_retention < -0.01"',
     )
     for side, words in (("baseline", "the plain contexts"), ("compressed", "the packed contexts")):
         parser.add_argument(
@@ -38,6 +38,12 @@ def add_compare(command: Adder) -> None:
         help="exit with 1 if the difference packed - plain of a metric is so: 'token_f1 < -0.02'; repeatable",
     )
     parser.add_argument(
+        "--answer-rule",
+        default="msmarco",
+        metavar="RULE",
+        help="how answers are judged: msmarco (default), squad, hotpotqa or unicode",
+    )
+    parser.add_argument(
         "--counter",
         default="cl100k_base",
         help="an encoding, a model name, 'chars' or a tokenizer.json (default: cl100k_base)",
@@ -53,7 +59,7 @@ def _compare(given: argparse.Namespace) -> int:
         given.output_dir.mkdir(parents=True, exist_ok=True)
     plain, packed = (load_predictions(p) for p in (given.baseline_predictions, given.compressed_predictions))
     names = (given.baseline_name, given.compressed_name)
-    report = packing_report(plain, packed, names=names, counter=given.counter)
+    report = packing_report(plain, packed, names=names, counter=given.counter, rule=given.answer_rule)
     missed = report.missed(given.fail_if)
     print(report.to_markdown(), end="")
     if given.output_dir is not None:

@@ -44,8 +44,8 @@ def _metric(name: str, words: str, unit: str, higher: bool, source: str) -> Metr
 REPORTED: dict[str, Metric] = {
     m.name: m
     for m in (
-        _metric("exact_match", "exact match", "share", True, f"best over the references, rule {RULE!r}"),
-        _metric("token_f1", "token F1", "share", True, f"best over the references, rule {RULE!r}"),
+        _metric("exact_match", "exact match", "share", True, "best over the references, by the rule named"),
+        _metric("token_f1", "token F1", "share", True, "best over the references, by the rule named"),
         _metric(
             "answer_in_context", "answer in context", "share", True, "1 if a passage shown holds a reference"
         ),
@@ -68,6 +68,8 @@ class PackingReport:
         Over the shared queries, sorted by id as text.
     counter : str
         Name of the token counter.
+    rule : str
+        By which answers are judged.
     """
 
     names: tuple[str, str]
@@ -75,6 +77,7 @@ class PackingReport:
     compressed: Predictions
     comparison: Comparison
     counter: str
+    rule: str = RULE
 
     @cached_property
     def qids(self) -> list[str]:
@@ -123,7 +126,7 @@ class PackingReport:
                 "n_rows_without_prediction": sum(row.prediction is None for row in rows),
                 "n_rows_without_references": sum(not row.references for row in rows),
             },
-            "rule": RULE,
+            "rule": self.rule,
             "counter": self.counter,
             "saving": saved,
             "statistics": table,
@@ -180,7 +183,7 @@ class PackingReport:
             "",
             f"{cover['n_matched_qids']:,} queries are in both files "
             f"({cover['n_baseline_only_qids']:,} only in {left}, {cover['n_compressed_only_qids']:,} only in "
-            f"{right}). Answers are judged by the rule {RULE!r}, tokens counted by {self.counter}.",
+            f"{right}). Answers are judged by the rule {self.rule!r}, tokens counted by {self.counter}.",
             "",
             f"The packed context has {_percent(saved['total_share'])} fewer tokens over all queries "
             f"({_percent(saved['median_share'])} for the median query); packed / plain characters: "
@@ -248,6 +251,7 @@ def packing_report(
     *,
     names: tuple[str, str] = ("baseline", "compressed"),
     counter: str | TokenCounter = "cl100k_base",
+    rule: str = RULE,
     rng: int = 0,
 ) -> PackingReport:
     """Compare the answers from plain and from packed contexts, query by query.
@@ -258,6 +262,8 @@ def packing_report(
         See `load_predictions`.
     names : (str, str), default ("baseline", "compressed")
     counter : str or TokenCounter, default "cl100k_base"
+    rule : str, default "msmarco"
+        By which answers are judged: a name in `RULES`. The default is that of the published report.
     rng : int, default 0
 
     Returns
@@ -288,18 +294,21 @@ def packing_report(
                 "Both files must be judged by the same references."
             )
     counting = counter_for(counter)
-    left, right = (_scored(side, shared, counting) for side in (baseline, compressed))
+    left, right = (_scored(side, shared, counting, rule) for side in (baseline, compressed))
+    held = left["answer_in_context"] > 0
+    left["answer_retention"] = left["answer_in_context"].where(held)
+    right["answer_retention"] = right["answer_in_context"].where(held)
     compared = compare(left, right, names=names, metrics={**METRICS, **REPORTED}, rng=rng)
-    return PackingReport(names, baseline, compressed, compared, counting.name)
+    return PackingReport(names, baseline, compressed, compared, counting.name, rule)
 
 
-def _scored(side: Predictions, qids: list[str], counter: TokenCounter) -> pd.DataFrame:
+def _scored(side: Predictions, qids: list[str], counter: TokenCounter, rule: str) -> pd.DataFrame:
     """Score the answers of one side; a metric a column."""
     rows = [side.rows[qid] for qid in qids]
     contexts = [row.context for row in rows]
     values = {
-        "exact_match": [exact_match(row.prediction or "", row.references, rule=RULE) for row in rows],
-        "token_f1": [token_f1(row.prediction or "", row.references, rule=RULE) for row in rows],
+        "exact_match": [exact_match(row.prediction or "", row.references, rule=rule) for row in rows],
+        "token_f1": [token_f1(row.prediction or "", row.references, rule=rule) for row in rows],
         "answer_in_context": [_held(row) for row in rows],
         "context_chars": [len(text) for text in contexts],
         "context_tokens": Corpus(contexts, counter).n_tokens,

@@ -218,3 +218,34 @@ def test_rows_without_answer_or_references_are_counted(tmp_path):
     side = pt.load_predictions(written(tmp_path, "a.jsonl", rows))
     told = pt.packing_report(side, side).to_dict()["scored_as_empty"]
     assert told == {"n_rows_without_prediction": 2, "n_rows_without_references": 2}
+
+
+def test_retention_is_scored_where_the_plain_context_holds_the_answer(tmp_path):
+    shown = [["It is Rome."], ["It is Rome."], ["No."]]
+    packed = [["It is Rome."], ["No."], ["It is Rome."]]
+    sides = [
+        pt.load_predictions(
+            written(
+                tmp_path,
+                name,
+                [{**ROWS[i], "query_id": f"q{i}", "passages": p} for i, p in enumerate(passages)],
+            )
+        )
+        for name, passages in (("a.jsonl", shown), ("b.jsonl", packed))
+    ]
+    report = pt.packing_report(*sides)
+    row = report.comparison.table.loc["answer_retention"]
+    assert (row["baseline"], row["candidate"], row["n_queries"], row["N_queries"]) == (1.0, 0.5, 2, 3)
+    assert report.missed(["answer_retention < -0.01"]) == ["answer_retention: -0.5 < -0.01"]
+
+
+def test_the_answer_rule_is_chosen_and_named(tmp_path, capsys):
+    from packtools.cli import main
+
+    rows = [{"query_id": "q", "prediction": "(3.14)", "references": ["3.14"], "passages": ["x"]}]
+    path = str(written(tmp_path, "a.jsonl", rows))
+    command = ["compare", "--baseline-predictions", path, "--compressed-predictions", path, "--answer-rule"]
+    assert main([*command, "unicode"]) == 0
+    assert "by the rule 'unicode'" in capsys.readouterr().out
+    assert main([*command, "exact"]) == 2
+    assert "'exact' is unknown; known: 'msmarco'" in capsys.readouterr().err
