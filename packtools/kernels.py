@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtools.arrays import Bools, Floats, Ints, Longs
-from packtools.bills import bill_for
+from packtools.bills import Bill, KeyedBill, bill_for
 
 
 def no_budget(dtype: npt.DTypeLike) -> int:
@@ -169,16 +169,23 @@ def greedy_fit(
     -----
     Cost: ranks steps over arrays of n_budgets x queries.
     """
-    shape = (len(budgets), size.shape[1])
-    limit = np.asarray(budgets, dtype=size.dtype)[:, None]
-    keep = np.zeros((size.shape[0], *shape), dtype=bool)
-    bill = bill_for(size, joined, shape, ends_with, key)
+    keep, limit, bill = _empty_prompts(size, joined, budgets, ends_with, key)
     for rank in range(size.shape[0]):
         fits = keep[rank]
         np.less_equal(bill.with_chunk(rank), limit, out=fits)
         fits &= available[rank]
         bill.add(rank, fits)
     return keep, bill.total()
+
+
+def _empty_prompts(
+    size: Ints, joined: Ints, budgets: Sequence[int], ends_with: str, key: Ints | None
+) -> tuple[Bools, Ints, Bill | KeyedBill]:
+    """Start a fit: nothing kept, the budgets as a column, the bill of each prompt."""
+    shape = (len(budgets), size.shape[1])
+    limit = np.asarray(budgets, dtype=size.dtype)[:, None]
+    keep = np.zeros((size.shape[0], *shape), dtype=bool)
+    return keep, limit, bill_for(size, joined, shape, ends_with, key)
 
 
 def fit_until_full(
@@ -203,11 +210,8 @@ def fit_until_full(
     crossing : ndarray of int64, shape (n_budgets, queries)
         The row that did not fit; -1 if all did.
     """
-    shape = (len(budgets), size.shape[1])
-    limit = np.asarray(budgets, dtype=size.dtype)[:, None]
-    keep = np.zeros((size.shape[0], *shape), dtype=bool)
-    crossing = np.full(shape, -1, dtype=np.int64)
-    bill = bill_for(size, joined, shape, ends_with, key)
+    keep, limit, bill = _empty_prompts(size, joined, budgets, ends_with, key)
+    crossing = np.full(keep.shape[1:], -1, dtype=np.int64)
     for rank in range(size.shape[0]):
         fits = keep[rank]
         np.less_equal(bill.with_chunk(rank), limit, out=fits)

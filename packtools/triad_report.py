@@ -76,7 +76,9 @@ class TriadFiles:
             cells = " | ".join(_mean(report.means[s]) for s in scores)
             n_low = len(report.low_scores)
             lines.append(f"| {one_line(name)} | {len(report.per_query):,} | {cells} | {n_low:,} |")
-        lines += ["", "In brackets: rows with something behind the score, where not all have."]
+        told = [report.means[s] for report in self.reports.values() for s in scores]
+        if any(mean["n_judged"] != mean["n"] for mean in told):
+            lines += ["", "In brackets: rows with something behind the score, where not all have."]
         for name, moved in self.movements.items():
             lines += ["", f"## {one_line(self.baseline)} → {one_line(name)}", ""]
             first, second = len(moved.only_before), len(moved.only_after)

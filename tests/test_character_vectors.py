@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 import packtools as pt
 
 CASES = vectors("char_packer.jsonl")
-if not CASES:
-    pytest.skip(
-        "../shared/vectors is not here: the recorded cases lie beside the project", allow_module_level=True
-    )
+needs_cases = pytest.mark.skipif(
+    not CASES, reason="../shared/vectors is not here: the recorded cases lie beside the project"
+)
 
 
 def packed(case):
@@ -24,6 +23,7 @@ def packed(case):
     )
 
 
+@needs_cases
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c["name"])
 def test_pack_context_gives_the_recorded_outcome(case):
     expected = case["expected"]
@@ -60,6 +60,7 @@ def whole_run():
     return pt.prepare(run, counter="chars"), cases
 
 
+@needs_cases
 def test_evaluate_gives_the_recorded_outcome_on_a_run_made_of_all_cases(whole_run):
     prepared, cases = whole_run
     settings = {}

@@ -74,6 +74,7 @@ def test_the_command_prints_a_table_and_writes(files, tmp_path, capsys):
     )
     printed = capsys.readouterr().out
     assert "| plain | 4 | 1.000 | 1.000 | 1.000 | 1.000 | 0 |" in printed
+    assert "In brackets" not in printed
     assert "## packed → plain" in printed
     assert len(list(out.iterdir())) == 4
 
@@ -117,4 +118,6 @@ def test_queries_of_one_file_are_counted_and_names_stay_in_their_cell(tmp_path):
 def test_without_anything_judged_the_mean_says_so(tmp_path, files):
     qrels = tmp_path / "qrels.txt"
     qrels.write_text("other 0 d0 1\n", "utf-8")
-    assert "| plain | 4 | 0.000 (0) |" in pt.triad_files(files, qrels=qrels).to_markdown()
+    text = pt.triad_files(files, qrels=qrels).to_markdown()
+    assert "| plain | 4 | 0.000 (0) |" in text
+    assert "In brackets: rows with something behind the score" in text
