@@ -1,38 +1,23 @@
-"""Tests of a paired difference, their correction for many settings, and the pairing by query id."""
+"""Tests of a paired difference, and their correction for many settings."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from packtools import stats
-from packtools.arrays import Floats
-from packtools.errors import SettingError, check_count, fail, is_number
+from packtools import resampling, stats
+from packtools.arrays import Floats, Longs
+from packtools.errors import SettingError, check_count, fail
 from packtools.stats import OverPairs, as_floats, scored
 
-if TYPE_CHECKING:
-    import pandas as pd
+__all__ = ["McNemarTest", "PermutationTest", "holm", "mcnemar", "permutation_test", "permutation_tests"]
 
-__all__ = [
-    "McNemarTest",
-    "NonInferiority",
-    "PairedValues",
-    "PermutationTest",
-    "average_repetitions",
-    "holm",
-    "mcnemar",
-    "non_inferiority",
-    "pair_by_id",
-    "permutation_test",
-]
-
+EXACT_FLIPS = 1000  # up to which the chance of a split is a ratio of whole numbers
 ENUMERATED = 13  # differences that are not 0, up to which all signs are tried
 
 
@@ -64,42 +49,6 @@ class McNemarTest(OverPairs):
     n: int
 
 
-@dataclass(frozen=True)
-class NonInferiority(OverPairs):
-    """Hold the answer to: is the candidate at most `margin` worse?
-
-    `bound` is the worst difference (candidate - baseline) that the data leave open: a lower bound if
-    higher is better, else an upper one. `smallest_margin` (0 or more) would just pass. Not testable:
-    both are NaN and `passes` is False.
-    """
-
-    passes: bool
-    bound: float
-    smallest_margin: float
-    margin: float
-    delta: float
-    n: int
-    confidence: float
-    higher_is_better: bool
-
-
-@dataclass(frozen=True, eq=False)
-class PairedValues(OverPairs):
-    """Hold values aligned by query id: `a[i]` and `b[i]` are of query `ids[i]`.
-
-    `only_a` and `only_b` count the ids of one side only; `rule` says whether these were left out
-    ("intersection") or filled in ("union, 0.0 where missing"). `n` counts pairs with both values.
-    """
-
-    ids: tuple[str, ...]
-    a: Floats
-    b: Floats
-    only_a: int
-    only_b: int
-    rule: str
-    n: int
-
-
 def permutation_test(
     baseline: npt.ArrayLike, candidate: npt.ArrayLike, *, n_resamples: int = 9999, rng: int = 0
 ) -> PermutationTest:
@@ -124,7 +73,7 @@ def permutation_test(
     -----
     Fewer than two pairs are not testable (p is NaN); runs that never differ have p = 1. Differences
     within rounding of their sides are 0. No p is below 1 / (n_resamples + 1): Holm over 20 settings
-    at 0.05 needs 399 draws or more. Cost: n_resamples x n signs.
+    at 0.05 needs 399 draws or more. Cost: n_resamples x n_queries signs; the sums are exact.
 
     References
     ----------
@@ -136,34 +85,99 @@ def permutation_test(
     >>> permutation_test([0, 0, 0, 0], [1, 1, 1, 1]).p_value
     0.125
     """
-    check_count(SettingError, "permutation_test", "n_resamples", n_resamples, "draw")
-    stats.check_rng("permutation_test", rng)
-    a, b = scored("permutation_test", baseline, candidate)
-    delta = float((b - a).mean()) if len(a) else math.nan
-    if len(a) < 2:
-        return PermutationTest(delta, math.nan, len(a), 0, exact=False)
-    difference = (b - a)[np.abs(b - a) > stats.rounding(a, b)]
-    exact = len(difference) <= ENUMERATED
-    total, least = difference.sum(), abs(difference.sum()) - 1e-12 * np.abs(difference).sum()
-    extreme = tried = 0
-    for flips in _flips(len(difference), n_resamples, rng):
-        extreme += int(np.count_nonzero(np.abs(total - 2 * (flips @ difference)) >= least))
-        tried += len(flips)
-    p_value = extreme / tried if exact else (extreme + 1) / (tried + 1)
-    return PermutationTest(delta, p_value, len(a), tried, exact)
+    where = "permutation_test"
+    a, b = stats.numbers(where, baseline, candidate)
+    return _permuted(where, a[:, None], b[:, None], n_resamples, rng)[0]
 
 
-def _flips(n: int, n_resamples: int, rng: int) -> Iterator[Floats]:
-    """Give every pattern of n flips (1) if n is small; else random ones, some at a time."""
-    if n <= ENUMERATED:
-        yield ((np.arange(1 << n)[:, None] >> np.arange(n)) & 1).astype(np.float64)
-        return
-    generator = np.random.default_rng(rng)
-    rows = max(stats.BLOCK // n, 1)
-    for begin in range(0, n_resamples, rows):
-        size = (min(rows, n_resamples - begin), -(-n // 32))
-        words = generator.integers(0, 1 << 32, size, dtype=np.uint32)
-        yield np.unpackbits(words.view(np.uint8), axis=1, count=n).astype(np.float64)
+def permutation_tests(
+    baseline: npt.ArrayLike, candidates: npt.ArrayLike, *, n_resamples: int = 9999, rng: int = 0
+) -> tuple[PermutationTest, ...]:
+    """Test many differences at once: metrics, or one metric under every setting of a sweep.
+
+    Each column gives what `permutation_test` gives for it, to the last bit. Correct the p-values with
+    `holm`.
+
+    Parameters
+    ----------
+    baseline, candidates : array-like of float, shape (n_queries, n_columns)
+        NaN where a query is not scored. Two DataFrames must have equal indexes and columns; a baseline
+        that all columns share is `np.broadcast_to(values[:, None], shape)`.
+    n_resamples, rng
+        As in `permutation_test`.
+
+    Returns
+    -------
+    tuple of PermutationTest
+        One for each column.
+
+    Raises
+    ------
+    SettingError
+        As in `paired_bootstrap_many`.
+
+    Notes
+    -----
+    Cost: n_resamples x n_queries signs, and their product with all columns.
+
+    Examples
+    --------
+    >>> [found.p_value for found in permutation_tests([[0, 0], [0, 0]], [[1, 1], [1, 0]])]
+    [0.5, 1.0]
+    """
+    where = "permutation_tests"
+    a, b = stats.numbers(where, baseline, candidates, axes=2, other="candidates")
+    return tuple(_permuted(where, a, b, n_resamples, rng))
+
+
+def _permuted(where: str, a: Floats, b: Floats, n_resamples: int, rng: int) -> list[PermutationTest]:
+    """Test each column; all share their flips, a missing pair being a difference of 0."""
+    check_count(SettingError, where, "n_resamples", n_resamples, "draw")
+    stats.check_rng(where, rng)
+    both = ~(np.isnan(a) | np.isnan(b))
+    n = np.count_nonzero(both, axis=0)
+    tests: list[PermutationTest] = []
+    width = max(resampling.GROUP // max(len(a), 1), 1)
+    for begin in range(0, a.shape[1], width):
+        some = slice(begin, begin + width)
+        x, y = (np.where(both[:, some], side[:, some], 0.0).T.copy() for side in (a, b))
+        total = (y - x).sum(axis=1)
+        for pairs, change, (p_value, tried, exact) in zip(
+            n[some].tolist(), total.tolist(), _two_sided(stats.moved(x, y), n_resamples, rng), strict=True
+        ):
+            delta = change / pairs if pairs else math.nan
+            found = (p_value, pairs, tried, exact) if pairs >= 2 else (math.nan, pairs, 0, False)
+            tests.append(PermutationTest(delta, *found))
+    return tests
+
+
+def _two_sided(difference: Floats, n_resamples: int, rng: int) -> list[tuple[float, int, bool]]:
+    """Give for each row of differences p, how many sign patterns were tried, and whether these are all."""
+    n = difference.shape[1]
+    exact = np.count_nonzero(difference, axis=1) <= ENUMERATED
+    p_values, tried = np.empty(len(exact)), np.full(len(exact), n_resamples)
+    for i in np.flatnonzero(exact):
+        some = difference[i][difference[i] != 0]
+        tried[i] = 1 << len(some)
+        p_values[i] = _extreme(some[None], [resampling.all_flips(len(some))])[0] / tried[i]
+    if not exact.all():
+        extreme = _extreme(difference[~exact], resampling.flips(n, n_resamples, rng))
+        p_values[~exact] = (extreme + 1) / (n_resamples + 1)
+    return list(zip(p_values.tolist(), tried.tolist(), exact.tolist(), strict=True))
+
+
+def _extreme(difference: Floats, blocks: Iterable[resampling.Draws]) -> Longs:
+    """Count for each row the sign patterns whose sum is at least as far from 0.
+
+    A sum is a tie within what rounding the differences to whole numbers, and to floats, can do.
+    """
+    whole, _ = resampling.whole_numbers(difference)
+    total, size = whole.sum(axis=1, keepdims=True), np.abs(whole)
+    slack = np.count_nonzero(whole, axis=1, keepdims=True) + 1e-12 * size.sum(axis=1, keepdims=True)
+    extreme = np.zeros(len(whole), np.int64)
+    for flipped in resampling.products(whole, blocks):
+        extreme += np.count_nonzero(np.abs(total - 2 * flipped) >= np.abs(total) - slack, axis=1)
+    return extreme
 
 
 def mcnemar(baseline: npt.ArrayLike, candidate: npt.ArrayLike) -> McNemarTest:
@@ -211,8 +225,12 @@ def _even_split(b: int, c: int) -> float:
     few, flips = min(b, c), b + c
     steps = np.arange(few, 0, -1)
     tail = 1 + float(np.cumprod(steps / (flips - steps + 1)).sum())
-    p_value = 2 * tail * (math.comb(flips, few) / 2**flips)
-    return float(min(1.0, max(p_value, sys.float_info.min)))
+    if flips <= EXACT_FLIPS:
+        share = math.comb(flips, few) / 2**flips
+    else:
+        logs = [math.lgamma(n + 1) for n in (flips, few, flips - few)]
+        share = math.exp(logs[0] - logs[1] - logs[2] - flips * math.log(2))
+    return float(min(1.0, max(2 * tail * share, sys.float_info.min)))
 
 
 def holm(p_values: npt.ArrayLike | Sequence[float | None]) -> Floats:
@@ -257,143 +275,3 @@ def holm(p_values: npt.ArrayLike | Sequence[float | None]) -> Floats:
     stepped = np.maximum.accumulate(found[order] * np.arange(len(order), 0, -1))
     adjusted[order] = np.minimum(stepped, 1)
     return adjusted
-
-
-def non_inferiority(
-    baseline: npt.ArrayLike,
-    candidate: npt.ArrayLike,
-    margin: float,
-    *,
-    higher_is_better: bool = True,
-    n_resamples: int = stats.RESAMPLES,
-    confidence: float = 0.95,
-    rng: int = 0,
-) -> NonInferiority:
-    """Decide whether the candidate is at most `margin` worse than the baseline.
-
-    "No measurable difference" is not "no loss"; here the data must show that a loss is small. The bound
-    is one end of the paired bootstrap interval of confidence 2 x `confidence` - 1; it may be as bad as
-    the margin.
-
-    Parameters
-    ----------
-    baseline, candidate, n_resamples, rng
-        As in `paired_bootstrap`.
-    margin : float
-        Loss that is still accepted, in the metric's unit, 0 or more. Choose it before looking.
-    higher_is_better : bool, default True
-    confidence : float, default 0.95
-        Of the one-sided bound, above 0.5.
-
-    Raises
-    ------
-    SettingError
-        As in `paired_bootstrap`.
-
-    References
-    ----------
-    Piaggio et al. (2012), Reporting of noninferiority and equivalence randomized trials, JAMA 308.
-
-    Examples
-    --------
-    >>> found = non_inferiority([1, 1, 1, 1], [1, 1, 1, 1], 0.01)
-    >>> found.passes, found.bound, found.smallest_margin
-    (True, 0.0, 0.0)
-    """
-    where = "non_inferiority"
-    stats.check_size(where, "margin", margin)
-    stats.check_flag(where, higher_is_better)
-    if not is_number(confidence) or not 0.5 < confidence < 1:
-        fail(SettingError, where, "confidence", "above 0.5 and below 1", confidence)
-    a, b = scored(where, baseline, candidate)
-    d = stats.paired_bootstrap(a, b, n_resamples=n_resamples, confidence=2 * confidence - 1, rng=rng)
-    end = d.low if higher_is_better else d.high
-    bound = d.delta if d.testable and stats.constant(a, b) else end
-    loss = -bound if higher_is_better else bound
-    smallest = max(0.0, loss) if d.testable else math.nan
-    asked = float(margin), d.delta, d.n, float(confidence), bool(higher_is_better)
-    return NonInferiority(loss <= margin, bound, smallest, *asked)
-
-
-def average_repetitions(qids: Iterable[str], values: npt.ArrayLike) -> pd.Series[float]:
-    """Average the repetitions of each query, by qid in order of first appearance: a query counts once.
-
-    Parameters
-    ----------
-    qids : iterable of str
-    values : array-like of float, shape (n_rows,)
-        NaN where a repetition is not scored; a query with no score is NaN.
-
-    Raises
-    ------
-    SettingError
-        If an id is not a string or the lengths differ.
-
-    Examples
-    --------
-    >>> average_repetitions(["q2", "q1", "q2"], [1, 1, 0]).to_dict()
-    {'q2': 0.5, 'q1': 1.0}
-    """
-    import pandas as pd
-
-    ids = _check_ids("average_repetitions", "qids", qids)
-    found = as_floats("average_repetitions", "values", values)
-    if found.shape != (len(ids),):
-        fail(SettingError, "average_repetitions", "values", f"of shape ({len(ids)},)", found.shape)
-    index = pd.Index(ids, dtype="str", name="qid")
-    return pd.Series(found, index=index).groupby(level=0, sort=False).mean()
-
-
-def pair_by_id(a: pd.Series[Any], b: pd.Series[Any], *, fill: float | None = None) -> PairedValues:
-    """Align two series by query id, never by position; in the order of `a`, then of `b`.
-
-    Parameters
-    ----------
-    a, b : Series, index query id
-        The baseline's and the candidate's values.
-    fill : float or None, default None
-        None leaves out the queries of one side only; a number, such as 0, stands in for their value
-        (a run that answers fewer queries then can't gain by it). Report both.
-
-    Raises
-    ------
-    SettingError
-        If an id occurs twice or is not a string.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> a, b = pd.Series({"q1": 1.0, "q2": 0.0, "q3": 1.0}), pd.Series({"q2": 0.0, "q1": 1.0})
-    >>> pairs = pair_by_id(a, b)
-    >>> pairs.ids, (pairs.b - pairs.a).tolist(), pairs.only_a
-    (('q1', 'q2'), [0.0, 0.0], 1)
-    """
-    if fill is not None and (not is_number(fill) or math.isinf(fill)):
-        fail(SettingError, "pair_by_id", "fill", "a finite number or None", fill)
-    left, right = _by_id("a", a), _by_id("b", b)
-    ids = [qid for qid in {**left, **right} if fill is not None or (qid in left and qid in right)]
-    x = np.array([left.get(qid, fill) for qid in ids], np.float64)
-    y = np.array([right.get(qid, fill) for qid in ids], np.float64)
-    rule = "intersection" if fill is None else f"union, {float(fill)} where missing"
-    n = int(np.count_nonzero(~np.isnan(x) & ~np.isnan(y)))
-    only = len(left.keys() - right.keys()), len(right.keys() - left.keys())
-    return PairedValues(tuple(ids), x, y, *only, rule, n)
-
-
-def _by_id(parameter: str, series: Any) -> dict[str, float]:
-    values = as_floats("pair_by_id", parameter, series)
-    if not hasattr(getattr(series, "index", None), "tolist") or values.ndim != 1:
-        fail(SettingError, "pair_by_id", parameter, "a Series with query ids as index", series)
-    ids = _check_ids("pair_by_id", parameter, series.index.tolist())
-    if twice := [qid for qid, count in Counter(ids).items() if count > 1]:
-        hint = "Average its repetitions first: average_repetitions."
-        fail(SettingError, "pair_by_id", parameter, "indexed by ids that occur once", twice[0], hint)
-    return dict(zip(ids, values.tolist(), strict=True))
-
-
-def _check_ids(where: str, parameter: str, ids: Iterable[object]) -> list[str]:
-    given = list(ids)
-    if other := [qid for qid in given if not isinstance(qid, str)]:
-        hint = 'Read ids as text: "007" is not 7.'
-        fail(SettingError, where, parameter, "query ids, each a string", other[0], hint)
-    return [str(qid) for qid in given]

@@ -1,4 +1,4 @@
-"""Tests of a difference against scipy, enumeration and theory; pairing by id."""
+"""Tests of a difference against scipy, enumeration and theory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import subprocess
 import sys
 import warnings
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, astuple
 from fractions import Fraction
 
 import numpy as np
@@ -16,15 +16,8 @@ import pytest
 from scipy import stats as scipy_stats
 
 import packtools as pt
-from packtools import significance, stats
-from packtools.significance import (
-    average_repetitions,
-    holm,
-    mcnemar,
-    non_inferiority,
-    pair_by_id,
-    permutation_test,
-)
+from packtools import resampling, significance, stats
+from packtools.significance import holm, mcnemar, permutation_test, permutation_tests
 
 
 def mean(x, axis=-1):
@@ -98,7 +91,7 @@ def test_drawn_p_is_never_zero():
 def test_permutation_does_not_depend_on_the_size_of_its_blocks(monkeypatch):
     difference = np.random.default_rng(0).normal(0.2, 1, 45)
     found = permutation_test(np.zeros(45), difference, rng=4)
-    monkeypatch.setattr(stats, "BLOCK", 1000)
+    monkeypatch.setattr(resampling, "BLOCK", 1000)
     assert permutation_test(np.zeros(45), difference, rng=4) == found
     assert permutation_test(np.zeros(45), difference, rng=5) != found
 
@@ -119,6 +112,84 @@ def test_permutation_p_is_uniform_under_no_difference():
         permutation_test(np.zeros(20), generator.normal(size=20), n_resamples=199).p_value for _ in range(400)
     ]
     assert scipy_stats.kstest(p, "uniform").pvalue > 0.01
+
+
+# -- many permutation tests
+
+
+def sides(generator):
+    """Seven columns: noise, flips, few flips, missing values, not scored, no difference, awkward floats."""
+    a, b = generator.normal(5, 2, (90, 7)), generator.normal(5, 2, (90, 7))
+    a[:, 1:3], b[:, 1] = generator.integers(0, 2, (90, 2)), generator.integers(0, 2, 90)
+    b[:, 2] = a[:, 2]
+    b[:5, 2] = 1 - a[:5, 2]
+    a[3, 3] = b[70, 3] = np.nan
+    a[:, 4] = np.nan
+    b[:, 5] = a[:, 5]
+    a[:, 6], b[:, 6] = 0.3, generator.choice([0.1 + 0.2, 0.2, 0.4, 0.6], 90)
+    return a, b
+
+
+def same(x, y):
+    return np.array_equal(astuple(x), astuple(y), equal_nan=True)
+
+
+def test_many_tests_equal_one_by_one_to_the_last_bit(monkeypatch):
+    a, b = sides(np.random.default_rng(8))
+    one = [permutation_test(a[:, i], b[:, i], n_resamples=500, rng=3) for i in range(7)]
+    many = permutation_tests(a, b, n_resamples=500, rng=3)
+    assert all(map(same, many, one))
+    assert [found.exact for found in many] == [False, False, True, False, False, True, False]
+    assert [found.n for found in many] == [90, 90, 90, 88, 0, 90, 90]
+    backwards = permutation_tests(a[:, ::-1], b[:, ::-1], n_resamples=500, rng=3)
+    assert all(map(same, backwards[::-1], one))
+    monkeypatch.setattr(resampling, "GROUP", 200)  # two columns at a time
+    monkeypatch.setattr(resampling, "BLOCK", 1000)
+    assert all(map(same, permutation_tests(a, b, n_resamples=500, rng=3), one))
+
+
+def test_a_p_does_not_depend_on_the_values_of_other_columns():
+    generator = np.random.default_rng(4)
+    a, b = sides(generator)
+    alone = permutation_test(a[:, 0], b[:, 0])
+    loud = np.column_stack([1e28 * a[:, 5], a[:, 0]]), np.column_stack([-1e28 * b[:, 5], b[:, 0]])
+    assert permutation_tests(*loud)[1] == alone
+
+
+def test_drawn_p_against_whole_number_sums():
+    # The signs as documented (the bits of the generator's words), the sums in Python's whole numbers.
+    cents = np.random.default_rng(6).integers(-9, 12, 40)
+    words = np.random.default_rng(2).integers(0, 1 << 32, (300, 2), dtype=np.uint32)
+    flips = np.unpackbits(words.view(np.uint8), axis=1, count=40)
+    observed = abs(sum(cents.tolist()))
+    far = sum(
+        abs(sum(-d if f else d for d, f in zip(cents.tolist(), row, strict=True))) >= observed
+        for row in flips.tolist()
+    )
+    # Hundredths are no exact floats: ties of their sums must still count.
+    found = permutation_test(np.zeros(40), cents / 100, n_resamples=300, rng=2)
+    assert found.p_value == (far + 1) / 301
+    assert (
+        permutation_test(np.full(40, 0.3), 0.3 + cents / 100, n_resamples=300, rng=2).p_value == found.p_value
+    )
+
+
+def test_columns_are_tested_over_the_same_signs():
+    # A column and twice the column give the same p, so does one with the sides swapped.
+    d = np.random.default_rng(3).normal(0.2, 1, (60, 1))
+    found = permutation_tests(np.zeros((60, 3)), np.hstack([d, 2 * d, -d]), n_resamples=200)
+    assert len({f.p_value for f in found}) == 1
+
+
+def test_many_tests_take_frames_and_no_columns():
+    frame = pd.DataFrame({"x": [1.0, 2.0], "y": [0.0, 1.0]}, index=["q1", "q2"])
+    assert [found.p_value for found in permutation_tests(frame, frame + 1)] == [0.5, 0.5]
+    assert permutation_tests(np.empty((5, 0)), np.empty((5, 0))) == ()
+    assert [found.n for found in permutation_tests(np.empty((0, 2)), np.empty((0, 2)))] == [0, 0]
+    with pytest.raises(pt.SettingError, match="permutation_tests: 'candidates' must be of shape"):
+        permutation_tests(frame, frame[["x"]].to_numpy())
+    with pytest.raises(pt.SettingError, match="permutation_tests: 'rng' must be"):
+        permutation_tests(frame, frame, rng=-1)
 
 
 # -- McNemar
@@ -218,163 +289,6 @@ def test_twenty_settings_of_noise_have_no_winner_in_95_of_100_sweeps():
     assert naive / 200 < 0.5  # without a correction: 0.95 ** 20 = 0.36
 
 
-# -- non-inferiority
-
-
-def test_bound_against_theory():
-    difference = np.random.default_rng(5).normal(-0.02, 0.3, 4000)
-    found = non_inferiority(np.zeros(4000), difference, 0.05)
-    expected = difference.mean() - 1.645 * difference.std() / np.sqrt(4000)
-    assert found.bound == pytest.approx(expected, abs=0.001)
-    assert found.smallest_margin == -found.bound
-    assert (found.passes, found.confidence, found.margin) == (True, 0.95, 0.05)
-
-
-def test_bound_is_an_end_of_the_two_sided_interval():
-    a, b = np.random.default_rng(9).random((2, 60))
-    interval = stats.paired_bootstrap(a, b, confidence=0.9, rng=2)
-    assert non_inferiority(a, b, 0.1, rng=2).bound == pytest.approx(interval.low, abs=1e-9)
-    worse = non_inferiority(a, b, 0.1, rng=2, higher_is_better=False)
-    assert worse.bound == pytest.approx(interval.high, abs=1e-9)
-
-
-def test_the_smallest_margin_just_passes():
-    a, b = np.random.default_rng(10).random((2, 40))
-    for higher in (True, False):
-        least = non_inferiority(a, b, 0, higher_is_better=higher).smallest_margin
-        assert least > 0
-        assert non_inferiority(a, b, least, higher_is_better=higher).passes
-        assert not non_inferiority(a, b, least * (1 - 1e-9), higher_is_better=higher).passes
-
-
-def test_the_bound_holds_about_as_often_as_it_says():
-    # A true loss of exactly the margin may pass in 5 of 100 samples.
-    generator = np.random.default_rng(19)
-    passed = sum(
-        non_inferiority(np.zeros(100), generator.normal(-0.2, 1, 100), 0.2, n_resamples=999).passes
-        for _ in range(600)
-    )
-    assert 0.03 <= passed / 600 <= 0.08
-
-
-def test_few_queries_prove_nothing_however_equal_they_look():
-    assert not non_inferiority([1, 0, 1, 0], [0, 1, 0, 1], 0.05).passes
-    one = non_inferiority([1], [1], 1)
-    assert (one.passes, one.testable, math.isnan(one.bound), math.isnan(one.smallest_margin)) == (
-        False,
-        False,
-        True,
-        True,
-    )
-
-
-def test_a_clear_gain_passes_at_margin_zero():
-    found = non_inferiority([0, 0, 0, 1], [1, 1, 1, 1], 0)
-    assert (found.passes, found.smallest_margin) == (True, 0)
-    # A constant loss of a tenth, which 32-bit sums would round past the margin.
-    assert non_inferiority([1.0] * 50, [0.9] * 50, 0.1).passes
-
-
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"margin": -0.1}, "non_inferiority: 'margin' must be a number from 0 on; got -0.1."),
-        ({"margin": np.inf}, "non_inferiority: 'margin' must be a number from 0 on; got inf."),
-        ({"confidence": 0.5}, "non_inferiority: 'confidence' must be above 0.5 and below 1; got 0.5."),
-        ({"higher_is_better": 1}, "non_inferiority: 'higher_is_better' must be True or False; got 1."),
-    ],
-)
-def test_non_inferiority_checks_its_settings(setting, message):
-    with pytest.raises(pt.SettingError) as caught:
-        non_inferiority([1, 2], [1, 2], **{"margin": 0.1, **setting})
-    assert str(caught.value) == message
-
-
-# -- repetitions and pairing
-
-
-def test_repetitions_are_averaged_inside_a_query_first():
-    # q1 was run three times, q2 once: each counts once.
-    found = average_repetitions(["q2", "q1", "q1", "q1"], [1.0, 0.0, 0.0, 0.3])
-    assert found.index.tolist() == ["q2", "q1"]
-    assert found.tolist() == pytest.approx([1.0, 0.1])
-    assert found.mean() == pytest.approx(0.55)
-    assert found.index.name == "qid"
-
-
-def test_repetitions_that_are_not_scored_do_not_count():
-    found = average_repetitions(["a", "a", "b"], [1.0, None, np.nan])
-    assert found["a"] == 1
-    assert math.isnan(found["b"])
-    assert average_repetitions([], []).empty
-
-
-def test_repetitions_are_checked():
-    with pytest.raises(pt.SettingError) as caught:
-        average_repetitions([7, 8], [1, 2])
-    assert str(caught.value) == (
-        "average_repetitions: 'qids' must be query ids, each a string; got 7. Read ids as text: \"007\" is not 7."
-    )
-    with pytest.raises(pt.SettingError, match=r"'values' must be of shape \(1,\); got \(2,\)"):
-        average_repetitions(["q"], [1, 2])
-
-
-def test_shuffled_rows_change_nothing():
-    a = pd.Series(np.random.default_rng(0).random(30), index=[f"q{i}" for i in range(30)])
-    pairs = pair_by_id(a, a[::-1])
-    delta = stats.paired_bootstrap(pairs.a, pairs.b)
-    assert (delta.delta, delta.low, delta.high) == (0, 0, 0)
-    assert permutation_test(pairs.a, pairs.b).p_value == 1
-    assert pairs.ids == tuple(a.index)
-
-
-def test_queries_of_one_side_are_counted_and_both_rules_are_there():
-    a = pd.Series({"q1": 1.0, "q3": 1.0, "q2": 0.0})
-    b = pd.Series({"q2": 1.0, "q9": 1.0, "q1": 1.0, "q8": 0.5})
-    inner = pair_by_id(a, b)
-    assert (inner.ids, inner.a.tolist(), inner.b.tolist()) == (("q1", "q2"), [1, 0], [1, 1])
-    assert (inner.only_a, inner.only_b, inner.rule, inner.n) == (1, 2, "intersection", 2)
-    union = pair_by_id(a, b, fill=0)
-    assert union.ids == ("q1", "q3", "q2", "q9", "q8")
-    assert (union.a.tolist(), union.b.tolist()) == ([1, 1, 0, 0, 0], [1, 0, 1, 1, 0.5])
-    assert (union.only_a, union.only_b, union.rule, union.n) == (1, 2, "union, 0.0 where missing", 5)
-
-
-def test_pairs_keep_missing_values_and_ids_as_they_are():
-    pairs = pair_by_id(
-        pd.Series({"007": np.nan, "NA": 1.0, "7": 2.0}), pd.Series({"7": 3.0, "007": 1.0, "NA": 4.0})
-    )
-    assert pairs.ids == ("007", "NA", "7")
-    assert pairs.b.tolist() == [1, 4, 3]
-    assert math.isnan(pairs.a[0])
-    assert (pairs.n, pairs.testable) == (2, True)
-    empty = pair_by_id(pd.Series({"x": 1.0}), pd.Series({"y": 1.0}))
-    assert (empty.ids, len(empty.a), empty.n, empty.testable) == ((), 0, 0, False)
-    assert pair_by_id(average_repetitions([], []), average_repetitions([], [])).ids == ()
-
-
-@pytest.mark.parametrize(
-    ("series", "message"),
-    [
-        (
-            pd.Series([1.0, 2.0, 3.0], index=["q1", "q2", "q1"]),
-            "pair_by_id: 'b' must be indexed by ids that occur once; got 'q1'. "
-            "Average its repetitions first: average_repetitions.",
-        ),
-        (
-            pd.Series([1.0]),  # the default index is a position
-            "pair_by_id: 'b' must be query ids, each a string; got 0. Read ids as text: \"007\" is not 7.",
-        ),
-        ([1.0, 2.0], "pair_by_id: 'b' must be a Series with query ids as index; got [1.0, 2.0]."),
-        (pd.Series({"q1": np.inf}), "pair_by_id: 'b' must be finite or NaN (not scored); got inf."),
-    ],
-)
-def test_pairing_is_checked(series, message):
-    with pytest.raises(pt.SettingError) as caught:
-        pair_by_id(pd.Series({"q1": 1.0}), series)
-    assert str(caught.value) == message
-
-
 # -- every test
 
 
@@ -388,13 +302,10 @@ def test_fewer_than_two_queries_are_not_testable(n):
 
 
 @pytest.mark.parametrize("n", [2, 5, 40])
-def test_identical_runs_have_p_1_and_pass(n):
+def test_identical_runs_have_p_1(n):
     same = np.arange(n) % 2
     assert permutation_test(same, same).p_value == 1
     assert mcnemar(same, same).p_value == 1
-    found = non_inferiority(same, same, 0)
-    assert (found.passes, found.bound, found.smallest_margin) == (True, 0, 0)
-    assert math.copysign(1, found.smallest_margin) == 1
 
 
 def test_rounding_is_no_difference():
@@ -409,7 +320,7 @@ def test_a_constant_shift_has_the_smallest_p(shift):
     assert permutation_test(np.zeros(60), np.full(60, shift)).p_value == 1 / 10_000
 
 
-@pytest.mark.parametrize("test", [permutation_test, mcnemar, lambda a, b: non_inferiority(a, b, 0.1)])
+@pytest.mark.parametrize("test", [permutation_test, mcnemar])
 def test_values_are_checked(test):
     with pytest.raises(pt.SettingError, match=r"'candidate' must be of shape \(2,\); got \(1,\)"):
         test([1, 0], [1])
@@ -441,22 +352,13 @@ def test_degenerate_samples_never_warn_and_p_is_in_its_range(pair):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = [permutation_test(*pair), mcnemar(*pair)]
-        passed = non_inferiority(*pair, 0.1)
         holm([r.p_value for r in found])
     for result in found:
         assert 0 < result.p_value <= 1 if result.testable else math.isnan(result.p_value)
-    assert passed.testable == (not math.isnan(passed.bound))
 
 
 def test_results_are_frozen():
-    results = [
-        permutation_test([1], [1]),
-        mcnemar([1], [1]),
-        non_inferiority([1], [1], 0),
-        stats.win_tie_loss([1], [1]),
-    ]
-    results.append(pair_by_id(pd.Series({"q": 1.0}), pd.Series({"q": 1.0})))
-    for result in results:
+    for result in (permutation_test([1], [1]), mcnemar([1], [1]), stats.win_tie_loss([1], [1])):
         assert not result.testable
         with pytest.raises(FrozenInstanceError):
             result.n = 5
@@ -465,9 +367,9 @@ def test_results_are_frozen():
 def test_pandas_and_scipy_are_not_needed_to_test():
     code = (
         "import sys\nsys.modules['pandas'] = sys.modules['scipy'] = None\n"
-        "from packtools import significance as s, stats\n"
+        "from packtools import margins, significance as s, stats\n"
         "print(s.permutation_test([0, 0], [1, 1]).p_value, s.mcnemar([0, 0], [1, 1]).p_value)\n"
-        "stats.paired_bootstrap([0, 0, 0], [1, 1, 4], method='bca'), s.non_inferiority([0, 0], [1, 1], 0)"
+        "stats.paired_bootstrap([0, 0, 0], [1, 1, 4], method='bca'), margins.non_inferiority([0, 0], [1, 1], 0)"
     )
     out = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)
     assert out.stdout.strip() == "0.5 0.5", out.stderr

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 import packtools as pt
-from packtools import stats
+from packtools import resampling
 from packtools.stats import WinTieLoss, paired_bootstrap, paired_bootstrap_many, win_tie_loss
 
 METHODS = ("percentile", "bca")
@@ -91,24 +91,18 @@ def test_pairs_with_a_missing_side_are_left_out():
 def test_the_same_seed_gives_the_same_interval_however_it_is_computed(monkeypatch):
     a, b = np.zeros(50), np.random.default_rng(0).normal(size=50)
     first = pt.paired_bootstrap(a, b)
-    monkeypatch.setattr(stats, "REMEMBERED", 0)
+    monkeypatch.setattr(resampling, "REMEMBERED", 0)
     assert pt.paired_bootstrap(a, b) == first
     assert pt.paired_bootstrap(a, b, rng=1) != first
 
 
-def test_draws_do_not_depend_on_how_many_are_made_at_a_time(monkeypatch):
-    whole = np.concatenate(list(stats._blocks(30, 700, 2)))
-    monkeypatch.setattr(stats, "BLOCK", 3000)
-    monkeypatch.setattr(stats, "CACHED", 170)
-    assert (np.concatenate(list(stats._blocks(30, 700, 2))) == whole).all()
-
-
-def test_draws_are_uniform_and_complete():
-    counts = np.concatenate(list(stats._blocks(7, 4000, 0)))
-    assert counts.shape == (4000, 7)
-    assert (counts.sum(axis=1) == 7).all()
-    # A query is left out of a resample with probability (1 - 1/7)^7.
-    assert (counts == 0).mean() == pytest.approx((6 / 7) ** 7, abs=0.01)
+def test_interval_against_explicit_resamples_of_the_same_draws():
+    # The published stream: all queries of all resamples, drawn at once.
+    a, b = np.random.default_rng(4).normal(0.5, 0.2, (2, 60))
+    rows = np.random.default_rng(7).integers(0, 60, (500, 60))
+    low, high = np.quantile((b - a)[rows].mean(axis=1), [0.025, 0.975])
+    found = pt.paired_bootstrap(a, b, n_resamples=500, rng=7)
+    assert (found.low, found.high) == pytest.approx((low, high), rel=1e-12)
 
 
 def test_lengths_and_settings_are_checked():
@@ -214,10 +208,11 @@ def test_bca_covers_a_skewed_truth_more_often():
     assert covered["bca"] > covered["percentile"] + 0.005
 
 
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("shift", [0.0, 1.0, -0.1, 1e-9])
-def test_bca_of_a_constant_difference_is_one_point(shift):
+def test_a_constant_difference_is_one_point(shift, method):
     values = np.random.default_rng(0).random(40)
-    found = paired_bootstrap(values, values + shift, method="bca")
+    found = paired_bootstrap(values, values + shift, method=method)
     assert found.low == found.high == found.delta
     assert found.delta == pytest.approx(shift, abs=1e-15)
 
@@ -239,10 +234,10 @@ def test_bca_with_hardly_any_draws_is_finite(n_resamples):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("remembered", [0, stats.REMEMBERED])
+@pytest.mark.parametrize("remembered", [0, resampling.REMEMBERED])
 def test_many_equals_one_by_one_to_the_last_bit(method, remembered, monkeypatch):
-    monkeypatch.setattr(stats, "REMEMBERED", remembered)
-    monkeypatch.setattr(stats, "BLOCK", 10_000)  # several blocks
+    monkeypatch.setattr(resampling, "REMEMBERED", remembered)
+    monkeypatch.setattr(resampling, "BLOCK", 10_000)  # several blocks
     generator = np.random.default_rng(8)
     a, b = generator.normal(5, 2, (120, 6)), generator.normal(5, 2, (120, 6))
     a[:, 1] = generator.integers(0, 2, 120)
@@ -256,6 +251,10 @@ def test_many_equals_one_by_one_to_the_last_bit(method, remembered, monkeypatch)
     assert all(same(many[i], paired_bootstrap(a[:, i], b[:, i], **given)) for i in range(6))
     assert [d.n for d in many] == [120, 120, 118, 119, 0, 120]
     assert (many[5].low, many[5].high) == (0, 0)
+    monkeypatch.setattr(resampling, "GROUP", 500)  # one column at a time
+    assert all(map(same, paired_bootstrap_many(a, b, **given), many))
+    backwards = paired_bootstrap_many(a[:, ::-1], b[:, ::-1], **given)
+    assert all(map(same, backwards[::-1], many))
 
 
 def test_many_takes_frames_and_no_metrics():
