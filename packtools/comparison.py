@@ -16,6 +16,7 @@ from packtools import significance, stats
 from packtools.errors import MetricUnavailable, SettingError, fail, unknown
 from packtools.metrics import METRICS, Metric
 from packtools.packed import PackedRun
+from packtools.words import chance
 
 __all__ = ["Comparison", "compare"]
 
@@ -162,7 +163,7 @@ class Comparison:
             digits = 3 if row["unit"] in ("share", "") else 1
             value = {c: _number(row[c], digits) for c in ("baseline", "candidate")}
             signed = {c: _number(row[c], digits, sign=True) for c in ("delta", "ci_low", "ci_high")}
-            chances = {c: _chance(row[c]) for c in ("p_value", "p_holm")}
+            chances = {c: chance(row[c]) for c in ("p_value", "p_holm")}
             counts = {c: f"{row[c]:,.0f}" for c in ("wins", "ties", "losses", "n_queries", "N_queries")}
             rows[name] = {**value, **signed, **chances, **counts, "unit": row["unit"]}
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("metric")
@@ -318,10 +319,6 @@ def _number(value: float, digits: int, *, sign: bool = False) -> str:
         return "n/a"
     text = f"{value:{'+' if sign else ''},.{digits}f}"
     return text.lstrip("+-") if not text.strip("+-0.,") else text
-
-
-def _chance(p_value: float) -> str:
-    return "< 0.0001" if p_value < 0.0001 else _number(p_value, 4)
 
 
 def one_line(text: str) -> str:

@@ -17,8 +17,9 @@ import pandas as pd
 from packtools import __version__, metrics
 from packtools.config import PackerConfig
 from packtools.counters import counted
+from packtools.drawing import export_figure
 from packtools.errors import MetricUnavailable
-from packtools.figures import TradeOffFigure, export_figure
+from packtools.figures import TradeOffFigure
 from packtools.packed import PackedRun
 from packtools.prepared import PreparedRun, prepare
 from packtools.runs.model import Run
@@ -32,6 +33,7 @@ from packtools.tradeoff import (
     trade_off,
     unpacked,
 )
+from packtools.words import change, is_testable, order_words, quality_words, queries, setting_words, their
 
 __all__ = ["ExplorerModel", "View"]
 
@@ -130,9 +132,7 @@ class View:
         lost, gained = self.flips
         if "answer_retention" in self.packed.per_query:
             listed = f" ({', '.join(lost[:3])}{', …' if len(lost) > 3 else ''})" if lost else ""
-            out.append(
-                f"{_queries(len(lost))} lost {_their(len(lost))} answer{listed}, {len(gained):,} gained"
-            )
+            out.append(f"{queries(len(lost))} lost {their(len(lost))} answer{listed}, {len(gained):,} gained")
         held = self.packed.n_held_back
         if held:
             what = (
@@ -151,11 +151,11 @@ class View:
         cost, quality = self.row("n_tokens"), self.row(self.quality)
         words = metrics.METRICS[self.quality].words
         saving = cost_words(cost["baseline"], cost["candidate"], self.noun).partition(" (")[0]
-        if not _testable(quality):
+        if not is_testable(quality):
             return saving
         if quality["ci_low"] <= 0 <= quality["ci_high"]:
             return f"{saving}, no measurable change in “{words}”"
-        return f"{saving}, {words} {_change(metrics.METRICS[self.quality], quality['delta'])}"
+        return f"{saving}, {words} {change(metrics.METRICS[self.quality], quality['delta'])}"
 
     @property
     def subtitle(self) -> str:
@@ -329,64 +329,3 @@ def cost_words(baseline: float, here: float, noun: str = "tokens") -> str:
     digits = 1 if abs(saved) < 0.01 or 0.99 < saved < 1 else 0
     share = f"{abs(saved):.{digits}%}".replace("%", " %")
     return f"{share} {'fewer' if saved > 0 else 'more'} {noun} {figures}"
-
-
-def order_words(name: str) -> str:
-    """Say the name of an ordering: "lost in the middle"."""
-    words = {"lost_in_middle": "lost in the middle", "fill": "as filled", "document": "document order"}
-    return words.get(name, name.replace("_", " "))
-
-
-def setting_words(config: PackerConfig) -> list[str]:
-    """Say what a setting does to duplicates and long passages: "near-duplicates dropped from 0.85"."""
-    threshold = config.jaccard_threshold
-    out = ["near-duplicates kept" if threshold is None else f"near-duplicates dropped from {threshold:.2f}"]
-    if config.passage_budget is not None:
-        how = config.sentence_selection
-        by = "" if how is None else f", sentences by {SELECTION_WORDS.get(how, how.replace('_', ' '))}"
-        unit = "tokens" if config.unit == "tokens" else "characters"
-        out.append(f"passages cut to {config.passage_budget:,} {unit}{by}")
-    if config.overflow == "truncate" and config.budget is not None:
-        out.append("the last passage cut to fit")
-    return out
-
-
-SELECTION_WORDS = {"head": "place", "tfidf": "TF-IDF", "mmr": "MMR"}
-
-
-def _testable(row: pd.Series[Any]) -> bool:
-    return bool(row["n"] >= 2)
-
-
-def _change(metric: metrics.Metric, delta: float) -> str:
-    scale, unit = (100, " points") if metric.unit == "share" else (1, "")
-    return _signed(delta * scale) + unit
-
-
-def quality_words(metric: metrics.Metric, row: pd.Series[Any]) -> str:
-    """Say the change of a metric with its interval, or that none can be measured."""
-    n = int(row["n"])
-    if n == 0:
-        return f"{metric.words}: not scored (n = 0)"
-    delta = _change(metric, row["delta"])
-    scale = 100 if metric.unit == "share" else 1
-    if not _testable(row):
-        return f"{metric.words} {delta}, not testable (n = {n})"
-    interval = f"[{_signed(row['ci_low'] * scale)}, {_signed(row['ci_high'] * scale)}]"
-    if row["ci_low"] <= 0 <= row["ci_high"]:
-        return f"no measurable change in “{metric.words}”: {delta} {interval}, n = {n:,}"
-    return f"{metric.words} {delta} {interval}, n = {n:,}"
-
-
-def _signed(value: float) -> str:
-    """Write a number with a real minus sign, one decimal."""
-    text = f"{value:+,.1f}"
-    return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "\N{MINUS SIGN}")
-
-
-def _queries(n: int) -> str:
-    return f"{n:,} {'query' if n == 1 else 'queries'}"
-
-
-def _their(n: int) -> str:
-    return "its" if n == 1 else "their"

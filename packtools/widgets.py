@@ -17,13 +17,14 @@ from typing import Any
 import ipywidgets as w
 
 from packtools.config import PackerConfig
-from packtools.explorer import COUNTERS, ExplorerModel, View, order_words
+from packtools.explorer import COUNTERS, ExplorerModel, View
 from packtools.figures import TradeOffFigure
 from packtools.markup import CSS, delta_table, image, query_table
 from packtools.ordering import ORDERINGS
 from packtools.prepared import PreparedRun
 from packtools.runs.model import Run
 from packtools.tradeoff import round_budget
+from packtools.words import order_words
 
 __all__ = ["Explorer"]
 

@@ -12,7 +12,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import packtools as pt
-from packtools.figures import TradeOffFigure, export_figure
+from packtools.drawing import export_figure
+from packtools.figures import TradeOffFigure
 from packtools.tradeoff import ladder, round_budget
 
 

@@ -1,0 +1,253 @@
+"""How every figure looks: colours, widths, axes, safe text, and the files that a figure is written to."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from packtools import metrics
+from packtools.errors import SettingError, unknown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["export_figure"]
+
+# Okabe, Ito (2008), Color Universal Design.
+STRONG, MUTED, GREY, INK = "#D55E00", "#0072B2", "#767676", "#222222"
+LOOKS: tuple[dict[str, Any], ...] = (
+    {"color": STRONG, "marker": "D", "linewidth": 2.0},
+    {"color": MUTED, "marker": "s", "linewidth": 1.4},
+    {"color": "#009E73", "marker": "^", "linewidth": 1.4},
+    {"color": "#8A5A83", "marker": "o", "linewidth": 1.4},
+    {"color": GREY, "marker": "v", "linewidth": 1.4},
+)
+WIDTHS = {"page": 6.9, "column": 3.3}
+FORMATS = ("png", "svg", "pdf")
+STYLE: dict[str, Any] = {
+    "font.family": ["DejaVu Sans"],
+    "svg.fonttype": "none",
+    "svg.hashsalt": "packtools",
+    "pdf.fonttype": 42,
+    "text.parse_math": False,
+}
+LONGEST, SMALLEST = 122, 7.0
+"""Characters of a line that fit the page width, in points of the caption."""
+
+
+def export_figure(
+    figure: Figure,
+    stem: str | Path,
+    *,
+    settings: Mapping[str, Any],
+    formats: tuple[str, ...] = FORMATS,
+    dpi: int = 300,
+) -> list[Path]:
+    """Write a figure as files that are byte-identical on repeat, with its settings inside.
+
+    Parameters
+    ----------
+    figure : Figure
+    stem : path
+        Path without suffix.
+    settings : mapping
+        Plain values; written into the file's description.
+    formats : tuple of {"png", "svg", "pdf"}
+    dpi : int, default 300
+
+    Returns
+    -------
+    list of Path
+    """
+    from matplotlib import rc_context
+
+    text = json.dumps(settings, ensure_ascii=True, sort_keys=True)
+    metadata: dict[str, dict[str, Any]] = {
+        "png": {"Software": None, "Description": text},
+        "svg": {"Date": None, "Description": text},
+        "pdf": {"CreationDate": None, "Subject": text},
+    }
+    stem = Path(stem)
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    paths = []
+    with rc_context(STYLE):
+        for kind in formats:
+            if kind not in metadata:
+                unknown(SettingError, "export_figure", "format", kind, metadata)
+            path = stem.with_name(f"{stem.name}.{kind}")
+            figure.savefig(path, format=kind, dpi=dpi, metadata=metadata[kind])
+            paths.append(path)
+    return paths
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """Hold a figure in the look of all figures, laid out once: its axes, and its words to be set.
+
+    Parameters
+    ----------
+    figure : Figure
+    axes : Axes
+    small : float
+        Points of the ticks' text; the other sizes follow.
+    words : tuple of Text
+        Title, subtitle, caption.
+    """
+
+    figure: Figure
+    axes: Any
+    small: float
+    words: tuple[Any, ...]
+
+    def say(self, title: str, subtitle: str, caption: str) -> None:
+        """Set the words."""
+        for text, said in zip(self.words, (title, subtitle, caption), strict=True):
+            wide = 0.92 if text.get_weight() == "bold" else 1.0
+            room = self.figure.get_figwidth() / WIDTHS["page"] * (SMALLEST / text.get_fontsize())
+            text.set_text(drawable(said, int(LONGEST * room * wide)))
+
+
+def canvas(metric: metrics.Metric, width: str, where: str, dpi: int = 110) -> Canvas:
+    """Make an empty figure for a metric."""
+    from matplotlib import rc_context
+
+    if width not in WIDTHS:
+        unknown(SettingError, where, "width", width, WIDTHS)
+    inches, small = WIDTHS[width], 7.0 if width == "column" else 8.0
+    with rc_context(STYLE):
+        figure = figure_class()(figsize=(inches, inches * 0.58), dpi=dpi, facecolor="white")
+        left = 0.12 if width == "page" else 0.21
+        ax = figure.add_axes((left, 0.245, 0.97 - left, 0.565))
+        style(ax, metric, small)
+        words = (
+            figure.text(0.012, 0.965, "", fontsize=small + 3, color=INK, weight="bold", va="top"),
+            figure.text(0.012, 0.885, "", fontsize=small + 0.5, color=INK, va="top"),
+            figure.text(0.012, 0.02, "", fontsize=small - 1, color=GREY, va="bottom"),
+        )
+    return Canvas(figure, ax, small, words)
+
+
+def style(ax: Any, metric: metrics.Metric, small: float) -> None:
+    """Give axes the look of all figures."""
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color("#BBBBBB")
+    ax.grid(True, color="#E8E8E8", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.tick_params(labelsize=small, colors=INK, length=3)
+    ax.set_xscale("log")
+    ax.set_ylabel(axis_words(metric), fontsize=small + 1, color=INK)
+
+
+def limits(ax: Any, metric: metrics.Metric, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> None:
+    """Set limits and round ticks around what is drawn."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+    x, y = x[np.isfinite(x) & (x > 0)], y[np.isfinite(y)]
+    left, right = (x.min() / 1.25, x.max() * 1.35) if len(x) else (1.0, 10.0)
+    ticks = [t for t in _round_ticks(left, right) if left <= t <= right]
+    while len(ticks) < 2:  # an axis without numbers says nothing
+        left, right = left / 1.3, right * 1.3
+        ticks = [t for t in _round_ticks(left, right) if left <= t <= right]
+    ax.set_xlim(left, right)
+    ax.xaxis.set_major_locator(FixedLocator(ticks))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.0f}" if left >= 1 else f"{v:g}"))
+    bottom, top = (y.min(), y.max()) if len(y) else (0.0, 1.0)
+    pad = max((top - bottom) * 0.18, 2.0 if metric.unit == "share" else 0.5)
+    ax.set_ylim(bottom - pad, top + pad)
+    ax.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
+    unit = " %" if metric.unit == "share" else ""
+    ax.yaxis.set_major_formatter(
+        FuncFormatter(lambda v, _: f"{v:,.0f}{unit}" if v <= 100 or not unit else "")
+    )
+
+
+def png(figure: Figure) -> bytes:
+    from matplotlib import rc_context
+
+    buffer = io.BytesIO()
+    with rc_context(STYLE):
+        figure.savefig(buffer, format="png", metadata={"Software": None})
+    return buffer.getvalue()
+
+
+@lru_cache(maxsize=1)
+def figure_class() -> type[Figure]:
+    """Give a Figure that shows itself in Jupyter, where no pyplot backend does it."""
+    from matplotlib.figure import Figure
+
+    class ShownFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            return png(self)
+
+    return ShownFigure
+
+
+def place(label: Any, x: float, y: float, text: str) -> None:
+    """Write a label beside its point; nothing where there is no point."""
+    label.set_visible(bool(np.isfinite(x) and np.isfinite(y) and x > 0))
+    if label.get_visible():
+        label.xy = (x, y)
+        label.set_text(text)
+
+
+def drawable(text: str, longest: int = LONGEST) -> str:
+    """Make a text safe to draw: characters that the font lacks become "□", long lines are cut."""
+    known = _glyphs()
+    lines = (
+        "".join(c if ord(c) in known else " " if c.isspace() else "□" for c in line)
+        for line in text.split("\n")
+    )
+    return "\n".join(line if len(line) <= longest else line[: longest - 1] + "…" for line in lines)
+
+
+@lru_cache(maxsize=1)
+def _glyphs() -> frozenset[int]:
+    """Code points of the font of all figures, which comes with matplotlib."""
+    from matplotlib.font_manager import findfont, get_font
+
+    return frozenset(get_font(findfont(STYLE["font.family"][0])).get_charmap())
+
+
+def axis_words(metric: metrics.Metric) -> str:
+    return (
+        f"{metric.words}, % of queries"
+        if metric.name == "answer_retention"
+        else (f"{metric.words}, mean %" if metric.unit == "share" else f"{metric.words} per query, mean")
+    )
+
+
+def _round_ticks(left: float, right: float) -> list[float]:
+    """1, 2, 5 times powers of ten; fewer when the range is wide."""
+    powers = range(int(np.floor(np.log10(left))), int(np.ceil(np.log10(right))) + 1)
+    steps = (1, 2, 5) if right / left < 300 else (1,)
+    return [s * 10.0**p for p in powers for s in steps]
+
+
+def name_ends(ax: Any, ends: list[tuple[float, float, str, str]], size: float) -> None:
+    """Write names left of the points where curves begin, none over another."""
+    ends = [end for end in ends if end[1] > 0]
+    left, right = ax.get_xlim()
+    wide = ax.get_position().width * ax.figure.get_figwidth()
+    for _, x, name, _ in ends:  # room for the name: its share of the width, letters being 0.62 em wide
+        share = min(0.62 * size * len(name) / 72 / wide + 0.03, 0.8)
+        left = min(left, x / (right / x) ** (share / (1 - share)))
+    ax.set_xlim(left, right)
+    bottom, top = ax.get_ylim()
+    step = (top - bottom) * 0.065
+    at = -np.inf
+    for y, x, name, color in sorted(ends):
+        at = max(y, at + step)
+        place: dict[str, Any] = {"xycoords": "data", "textcoords": "data", "ha": "right", "va": "center"}
+        ax.annotate(
+            drawable(name), (x, y), (x / 1.06, at), color=color, fontsize=size, weight="bold", **place
+        )
