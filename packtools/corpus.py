@@ -69,11 +69,12 @@ class Corpus:
         if isinstance(self.counter, CharCounter) or not text:
             return len(text)  # nothing costs nothing, whatever a counter adds for each text
         key = text if len(text) < SHORT else hashlib.blake2b(text.encode("utf-8", "surrogatepass")).digest()
-        if key not in self._counted:
+        found = self._counted.get(key)
+        if found is None:
             if len(self._counted) >= REMEMBERED:
                 self._counted.clear()
-            self._counted[key] = self.counter.count(text)
-        return self._counted[key]
+            found = self._counted[key] = self.counter.count(text)
+        return found
 
     def measure(self, text: str, unit: str) -> int:
         """Give the size of a text in a unit."""

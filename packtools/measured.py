@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from packtools import kernels, metrics, plan
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from packtools.prepared import PreparedRun
 
 Trims = dict[tuple[int, int], Trim]
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,27 @@ class Kept:
     used: dict[int, int]
 
     @cached_property
+    def cell(self) -> Longs:
+        """Number of each place in the layout, row by row."""
+        return self.layout.rank * (len(self.layout.start) - 1) + self.layout.query
+
+    def of(self, values: npt.NDArray[T]) -> npt.NDArray[T]:
+        """Give the value of each place in the layout; `values` has shape (ranks, queries)."""
+        return values.ravel().take(self.cell)
+
+    def slots(self, left: Selected) -> tuple[Longs, Longs]:
+        """Give the places in the layout that the select step cut, and their slots."""
+        if not left.n_slots:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        slot = self.of(left.slot).astype(np.int64)
+        places = np.flatnonzero(slot >= 0)
+        return places, slot[places]
+
+    @cached_property
     def trimmed(self) -> Longs:
         """Places in the layout that were cut to fit."""
+        if not self.trims:
+            return np.zeros(0, dtype=np.int64)
         rank = np.full(len(self.layout.start) - 1, -1, dtype=np.int64)
         for r, q in self.trims:
             rank[q] = r
@@ -53,7 +74,8 @@ class Kept:
 
     def cut(self, left: Selected) -> Bools:
         """Mark the places in the layout that are not whole passages."""
-        out = left.slot[self.layout.rank, self.layout.query] >= 0
+        out = np.zeros(len(self.layout.rank), dtype=bool)
+        out[self.slots(left)[0]] = True
         out[self.trimmed] = True
         return out
 
@@ -149,27 +171,27 @@ def measure_run(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> pd.D
     )
     if prepared.relevant is not None and prepared.n_relevant is not None:
         gold = prepared.relevant
-        held = kernels.group_sum(gold[layout.rank, layout.query], layout.start)
+        held = kernels.group_sum(kept.of(gold), layout.start)
         values["gold_retention"] = metrics.share(held, prepared.n_relevant)
     if prepared.answered is not None:
         here = _answers(prepared, config, kept)
         found = kernels.group_sum(here >= 0, layout.start) > 0
         values["answer_retention"] = metrics.answer_retention(found, prepared.answered)
         values["answer_position"] = _position(layout, chars, here, found, n_chars, gap)
+        values["answer_chunk"] = _chunk_place(layout, here, found)
     values |= facts_kept(prepared, config, kept)
     return pd.DataFrame(values, index=prepared.run.queries.index)
 
 
 def _chars(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> Longs:
     """Give the characters of each kept piece."""
-    layout, left = kept.layout, prepared.left(config)
-    at = layout.rank, layout.query
+    left = prepared.left(config)
     if config.unit == "chars":
-        out = prepared.sizes(config).size[at].astype(np.int64)
+        out = kept.of(prepared.sizes(config).size).astype(np.int64)
     else:
-        out = prepared.whole_sizes("chars")[at].astype(np.int64)
-        slot = left.slot[at]
-        out[slot >= 0] = left.n_chars[slot[slot >= 0]]
+        out = kept.of(prepared.whole_sizes("chars")).astype(np.int64)
+        places, slot = kept.slots(left)
+        out[places] = left.n_chars[slot]
     out[kept.trimmed] = kept.most[kept.trimmed]
     return out
 
@@ -179,14 +201,13 @@ def _tokens(prepared: PreparedRun, config: PackerConfig, kept: Kept, n_chars: Lo
     layout, left, separator = kept.layout, prepared.left(config), config.separator
     if isinstance(prepared.counter, CharCounter):
         return n_chars
-    at = layout.rank, layout.query
     if config.unit == "tokens":
         sizes = prepared.sizes(config)
-        size, joined = sizes.size[at].astype(np.int64), sizes.joined[at].astype(np.int64)
+        size, joined = (kept.of(values).astype(np.int64) for values in (sizes.size, sizes.joined))
     else:
-        size = prepared.whole_sizes("tokens")[at].astype(np.int64)
-        slot = left.slot[at]
-        size[slot >= 0] = left.tokens(slot[slot >= 0].astype(np.int64))
+        size = kept.of(prepared.whole_sizes("tokens")).astype(np.int64)
+        places, slot = kept.slots(left)
+        size[places] = left.tokens(slot)
         joined = size.copy()
     corpus = prepared.corpus
     for place, text in zip(kept.trimmed.tolist(), kept.texts(left, kept.trimmed), strict=True):
@@ -203,7 +224,6 @@ def _tokens(prepared: PreparedRun, config: PackerConfig, kept: Kept, n_chars: Lo
 def _tokens_of_chars(prepared: PreparedRun, config: PackerConfig, kept: Kept, size: Longs) -> Longs:
     """Give the tokens of packs that were made by characters: added up where that is exact."""
     layout, left, separator = kept.layout, prepared.left(config), str(config.separator)
-    at = layout.rank, layout.query
     corpus = prepared.corpus
     spaced = separator == " " and config.white_space == "collapse" and parts_at_spaces(corpus.counter)
     doubtful = np.zeros(len(prepared.qids), dtype=bool)
@@ -213,7 +233,7 @@ def _tokens_of_chars(prepared: PreparedRun, config: PackerConfig, kept: Kept, si
         before[layout.start[:-1][np.diff(layout.start) > 0]] = 0
         total = kernels.group_sum(size + before, layout.start)
     else:
-        doubtful[np.unique(layout.query[prepared.unsure(config)[at]])] = True
+        doubtful[layout.query[kept.of(prepared.unsure(config))]] = True
         total = plan.rendered(size, size + _behind(left, separator, kept), layout)
     for query, text in kept.joined(left, np.flatnonzero(doubtful), separator).items():
         total[query] = corpus.count(text)
@@ -222,11 +242,10 @@ def _tokens_of_chars(prepared: PreparedRun, config: PackerConfig, kept: Kept, si
 
 def _behind(left: Selected, separator: str, kept: Kept) -> Longs:
     """Give the tokens that a separator adds behind each kept piece."""
-    layout, corpus = kept.layout, left.corpus
-    at = layout.rank, layout.query
-    out = corpus.behind(separator)[left.passage[at]] if len(corpus) else np.zeros(0, dtype=np.int64)
-    slot = left.slot[at].astype(np.int64)
-    out[slot >= 0] = left.behind(separator, slot[slot >= 0])
+    corpus = left.corpus
+    out = corpus.behind(separator)[kept.of(left.passage)] if len(corpus) else np.zeros(0, dtype=np.int64)
+    places, slot = kept.slots(left)
+    out[places] = left.behind(separator, slot)
     for place, text in zip(kept.trimmed.tolist(), kept.texts(left, kept.trimmed), strict=True):
         out[place] = corpus.count(text + separator) - corpus.count(text)
     return out
@@ -236,7 +255,7 @@ def _answers(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> Ints:
     """Find the first answer in each kept piece, again where it was cut."""
     assert prepared.answer_at is not None
     layout, left = kept.layout, prepared.left(config)
-    here = prepared.answer_at[layout.rank, layout.query]
+    here = kept.of(prepared.answer_at)
     places = np.flatnonzero(kept.cut(left) & (here >= 0))
     for place, text in zip(places.tolist(), kept.texts(left, places), strict=True):
         here[place] = prepared.answer_in(int(layout.query[place]), text)
@@ -246,10 +265,21 @@ def _answers(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> Ints:
 def _position(layout: Layout, chars: Longs, here: Ints, found: Bools, n_chars: Longs, gap: int) -> Floats:
     """Give the share of the packed text that stands before the first answer."""
     offset = kernels.running_starts(layout, chars, gap) + here
-    first = np.zeros(len(found), dtype=np.int64)
+    return np.where(found, metrics.share(_of_first(layout, here, offset), n_chars), np.nan)
+
+
+def _chunk_place(layout: Layout, here: Ints, found: Bools) -> Floats:
+    """Give the place among the packed chunks of the first that holds an answer: 0 first, 1 last."""
+    nth = _of_first(layout, here, np.arange(len(here)) - layout.start[layout.query])
+    return np.where(found, nth / np.maximum(np.diff(layout.start) - 1, 1), np.nan)
+
+
+def _of_first(layout: Layout, here: Ints, values: Longs) -> Longs:
+    """Give for each query the value at the first place in the prompt that holds an answer."""
+    out = np.zeros(len(layout.start) - 1, dtype=np.int64)
     places = np.flatnonzero(here >= 0)[::-1]  # the first in the prompt is written last and stays
-    first[layout.query[places]] = offset[places]
-    return np.where(found, metrics.share(first, n_chars), np.nan)
+    out[layout.query[places]] = values[places]
+    return out
 
 
 # --- numbers and names ----------------------------------------------------------------------------
@@ -259,7 +289,7 @@ def facts_kept(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> dict[
     """Give the share of distinct numbers and names of the kept passages that are still there."""
     if not config.cuts:
         return {f"{kind}s_kept": np.ones(len(prepared.qids)) for kind in KINDS}
-    query, number, stays = _facts(prepared, config, kept)
+    query, number, stays, _ = _facts(prepared, config, kept)
     kind = prepared.corpus.facts.kind[number]
     out = {}
     for code, name in enumerate(KINDS):
@@ -273,35 +303,44 @@ def lost_facts(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> list[
     """List the query, the kind and the words of what was lost."""
     if not config.cuts:
         return []
-    query, number, stays = _facts(prepared, config, kept)
-    facts = prepared.corpus.facts
-    gone = zip(query[~stays].tolist(), number[~stays].tolist(), strict=True)
-    return [(prepared.qids[q], KINDS[facts.kind[n]], facts.words[n]) for q, n in gone]
+    query, number, stays, written = _facts(prepared, config, kept)
+    kind = prepared.corpus.facts.kind
+    gone = np.flatnonzero(~stays).tolist()
+    return [(prepared.qids[query[i]], KINDS[kind[number[i]]], written[i]) for i in gone]
 
 
-def _facts(prepared: PreparedRun, config: PackerConfig, kept: Kept) -> tuple[Longs, Longs, Bools]:
+def _facts(
+    prepared: PreparedRun, config: PackerConfig, kept: Kept
+) -> tuple[Longs, Longs, Bools, dict[int, str]]:
     """Give the distinct facts of each query's kept passages, and whether each is still there.
 
-    A mention that was cut away is looked for once more in the packed text, where it may stand as
-    part of another one.
+    A mention that was cut away is looked for once more in the packed text, as it is written there,
+    where it may stand as part of another one. The dict says how those that are gone are written first.
     """
     facts, left = prepared.corpus.facts, prepared.left(config)
-    rank, query = kept.layout.rank, kept.layout.query
-    member, begin = spread(facts.start, prepared.passage[rank, query].astype(np.int64))
-    piece = np.repeat(np.arange(len(rank)), np.diff(begin))
+    passage = kept.of(prepared.passage).astype(np.int64)
+    query = kept.layout.query
+    member, begin = spread(facts.start, passage)
+    piece = np.repeat(np.arange(len(query)), np.diff(begin))
     stays = _inside(left, kept, piece, facts.begin[member], facts.end[member])
     width = max(len(facts.words), 1)
     key = query[piece].astype(np.int64) * width + facts.number[member]
     distinct = kernels.distinct(key)
     still = np.zeros(len(distinct), dtype=bool)
     still[np.searchsorted(distinct, key[stays])] = True
-    lost = np.flatnonzero(~still)
-    asker, number = distinct[lost] // width, distinct[lost] % width
-    texts = kept.joined(left, kernels.distinct(asker), "\n")
-    gone = zip(lost.tolist(), asker.tolist(), number.tolist(), strict=True)
-    for place, one, fact in gone:
-        still[place] = find_folded(facts.words[fact], texts[one]) >= 0
-    return distinct // width, distinct % width, still
+    place = np.searchsorted(distinct, key)
+    lost = np.flatnonzero(~still[place])
+    texts = kept.joined(left, kernels.distinct(query[piece[lost]]), "\n")
+    written: dict[int, str] = {}
+    tried: set[tuple[int, str]] = set()
+    for at in lost.tolist():
+        one, mention, text = int(place[at]), int(member[at]), left.corpus.texts[passage[piece[at]]]
+        words = text[facts.begin[mention] : facts.end[mention]]
+        written.setdefault(one, words)
+        if (one, words) not in tried:
+            tried.add((one, words))
+            still[one] |= find_folded(words, texts[int(query[piece[at]])]) >= 0
+    return distinct // width, distinct % width, still, written
 
 
 def _inside(left: Selected, kept: Kept, piece: Longs, begin: Longs, end: Longs) -> Bools:

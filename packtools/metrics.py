@@ -16,7 +16,7 @@ from packtools.errors import MetricUnavailable, SettingError, unknown
 from packtools.matching import find_folded, fold, has_hyphen_break, source_offset
 from packtools.progress import progress
 
-__all__ = ["METRICS", "Metric", "find_answer"]
+__all__ = ["DERIVED", "METRICS", "Metric", "find_answer"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Metric:
         Column name.
     words : str
         What the panel calls it.
-    unit : {"tokens", "chars", "chunks", "share"}
+    unit : {"tokens", "chars", "chunks", "share", "USD"}
     kind : {"cost", "retention"}
     higher_is_better : bool
     low, high : float or None
@@ -79,7 +79,7 @@ METRICS: dict[str, Metric] = {
             "share",
             "retention",
             "higher",
-            "recall of the judged-relevant candidates: kept / retrieved with a label of 1 or more",
+            "recall of the judged-relevant candidates: kept / retrieved, of those that have text",
             ("qrels",),
         ),
         _metric(
@@ -103,6 +103,15 @@ METRICS: dict[str, Metric] = {
             ("answers",),
         ),
         _metric(
+            "answer_chunk",
+            "place of the answer's chunk",
+            "share",
+            "retention",
+            "lower",
+            "chunks before the first that holds an answer / (chunks - 1): 0 is the first, 1 the last",
+            ("answers",),
+        ),
+        _metric(
             "numbers_kept",
             "numbers kept",
             "share",
@@ -123,11 +132,45 @@ METRICS: dict[str, Metric] = {
 }
 
 
+DERIVED: dict[str, Metric] = {
+    m.name: m
+    for m in (
+        _metric(
+            "cost_usd",
+            "cost in US dollars",
+            "USD",
+            "cost",
+            "lower",
+            "tokens of each class x the price of that class",
+        ),
+        _metric(
+            "shared_prefix",
+            "tokens shared with the prompt before",
+            "tokens",
+            "cost",
+            "higher",
+            "tokens at the start that the context of the query before has, too: what a prompt cache saves",
+        ),
+        _metric(
+            "expected_quality",
+            "answers expected",
+            "share",
+            "retention",
+            "higher",
+            "a position curve at the place of the answer; after Liu et al. 2024, Lost in the Middle, app. G",
+            ("answers",),
+        ),
+    )
+}
+"""Metrics worked out of others, or of a price, on request."""
+
+
 def get_metric(name: str) -> Metric:
     """Give the metric of that name, or one error that lists them all."""
-    if name not in METRICS:
-        unknown(SettingError, "metric", "name", name, METRICS)
-    return METRICS[name]
+    known = METRICS | DERIVED
+    if name not in known:
+        unknown(SettingError, "metric", "name", name, known)
+    return known[name]
 
 
 def need(name: str, unavailable: dict[str, str]) -> Metric:

@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from packtools import cells, metrics, plan
-from packtools.arrays import Ints, Longs
+from packtools.arrays import Bools, Ints, Longs
 from packtools.budget import get_fill
 from packtools.config import PackerConfig
 from packtools.corpus import REMEMBERED, Corpus
@@ -26,6 +27,7 @@ from packtools.errors import SettingError, check_share, fail
 from packtools.ordering import ANY_END, get_ordering
 from packtools.packed import PackedRun
 from packtools.runs.model import Run
+from packtools.runs.read_parts import Part
 from packtools.selected import repeats, untouched
 from packtools.selecting import check_names
 from packtools.selection import Weights
@@ -111,11 +113,14 @@ class PreparedRun(Stages):
         self.qids: list[str] = list(run.queries.index)
         self.passage, self.docids, texts = cells.lay_out(run)
         self.corpus = Corpus(texts, counter)
+        if isinstance(run, Part):
+            self.corpus.weights = Weights(texts, run.terms)
         self.corpus.n_tokens  # noqa: B018
         self.cells = cells.find_candidates(run, self.passage, self.docids, texts, min_jaccard)
         self.relevant = cells.find_relevant(run, self.passage, self.docids)
         self.n_relevant = None if self.relevant is None else self.relevant.sum(axis=0)
         self._kept: dict[str, dict[Any, Any]] = {}
+        self._lock = RLock()
         self._deep: PreparedRun | None = None
         self.answer_at = self._find_answers()
         self.answered = None if self.answer_at is None else np.asarray((self.answer_at >= 0).any(axis=0))
@@ -135,7 +140,7 @@ class PreparedRun(Stages):
 
     @property
     def weights(self) -> Weights:
-        """TF-IDF weights of the run's passages."""
+        """TF-IDF weights of the run's passages; for a part of a run, those of the whole."""
         return self.corpus.weights
 
     def with_counter(self, counter: str | TokenCounter) -> PreparedRun:
@@ -161,6 +166,8 @@ class PreparedRun(Stages):
         corpus = self.corpus.collapsed
         if corpus is self.corpus:
             return self
+        if isinstance(self.run, Part):  # the words of a text are the same with white space collapsed
+            corpus.weights = self.corpus.weights
         other = self._with(corpus)
         other.collapsed = other
         empty = cells.find_empty(corpus.texts, self.passage)
@@ -174,12 +181,13 @@ class PreparedRun(Stages):
         """Find the first answer of a query in a text; remembered, -1 if none is there."""
         key = (query, text)
         known = self._kept.setdefault("answers", {})
-        if key not in known:
+        found = known.get(key)
+        if found is None:
             if len(known) >= REMEMBERED:
                 known.clear()
             given = () if self.run.answers is None else self.run.answers.iloc[query]
-            known[key] = metrics.find_answer(text, given)
-        return int(known[key])
+            found = known[key] = metrics.find_answer(text, given)
+        return int(found)
 
     def evaluate(self, config: PackerConfig) -> PackedRun:
         """Pack every query under one setting and compute all available metrics.
@@ -215,21 +223,33 @@ class PreparedRun(Stages):
 
     def evaluate_budgets(self, config: PackerConfig, budgets: Sequence[int | None]) -> list[PackedRun]:
         """Pack every query under several budgets at once; one `PackedRun` each, in that order."""
+        return list(self.each_budget(config, budgets))
+
+    def each_budget(self, config: PackerConfig, budgets: Sequence[int | None]) -> Iterator[PackedRun]:
+        """Fit several budgets at once, and give their `PackedRun`s one by one."""
         if config.white_space == "collapse" and self.collapsed is not self:
-            return self.collapsed.evaluate_budgets(config, budgets)
+            yield from self.collapsed.each_budget(config, budgets)
+            return
         configs = [config.replace(budget=b) for b in budgets]
         if not configs:
-            return []
+            return
         for depth in self._depths(configs):
-            packed = self.top(depth)._evaluate(configs)
-            if packed:
+            top = self.top(depth)
+            fitted = top._fit(configs)
+            if fitted:
                 self._kept.setdefault("depth", {})[select_key(config)] = depth
-                return [p.deepened(self) for p in packed]
-        return self._evaluate(configs)
+                for one, keep, crossing in fitted:
+                    yield PackedRun.build(top, one, keep, crossing).deepened(self)
+                return
+        for one, keep, crossing in self._fit(configs):
+            yield PackedRun.build(self, one, keep, crossing)
 
-    def _evaluate(self, configs: Sequence[PackerConfig]) -> list[PackedRun]:
-        """Pack under settings that differ in the budget; nothing if the top is not deep enough."""
-        out: list[PackedRun | None] = [None] * len(configs)
+    def _fit(self, configs: Sequence[PackerConfig]) -> list[tuple[PackerConfig, Bools, Longs]]:
+        """Fill settings that differ in the budget; nothing if the top is not deep enough.
+
+        Gives for each what `plan.fit` does.
+        """
+        found: dict[int, tuple[PackerConfig, Bools, Longs]] = {}
         for deduplicates in {c.deduplicates for c in configs}:
             chosen = [i for i, c in enumerate(configs) if c.deduplicates == deduplicates]
             some = configs[chosen[0]]
@@ -239,8 +259,8 @@ class PreparedRun(Stages):
             if self._deep is not None and not self._settled(some, crossing):
                 return []
             for place, i in enumerate(chosen):
-                out[i] = PackedRun.build(self, configs[i], keep[:, place], crossing[place])
-        return [packed for packed in out if packed is not None]
+                found[i] = configs[i], keep[:, place], crossing[place]
+        return [found[i] for i in range(len(configs))]
 
     def top(self, depth: int) -> PreparedRun:
         """Give the first ranks of every query; totals stay those of the whole run."""
@@ -309,7 +329,10 @@ class PreparedRun(Stages):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be worked out again."""
-        return {**self.__dict__, "_kept": {}}
+        return {**self.__dict__, "_kept": {}, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=RLock())
 
     def __repr__(self) -> str:
         return (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from threading import RLock
 from typing import Any, TypeVar
 
 from packtools import plan
@@ -49,21 +50,23 @@ class Stages:
     cells: plan.Candidates
     min_jaccard: float
     _kept: dict[str, dict[Any, Any]]
+    _lock: RLock
 
     def _once(self, stage: str, key: object, work: Callable[[], T]) -> T:
         """Give what a stage came to under a setting; worked out once, the oldest forgotten."""
-        known = self._kept.setdefault(stage, {})
-        if key not in known:
-            if len(known) >= min(SETTINGS, max(CELLS // max(self.passage.size, 1), 4)):
-                known.pop(next(iter(known)))
-            known[key] = work()
-        found: T = known[key]
-        return found
+        with self._lock:
+            known = self._kept.setdefault(stage, {})
+            if key not in known:
+                if len(known) >= min(SETTINGS, max(CELLS // max(self.passage.size, 1), 4)):
+                    known.pop(next(iter(known)))
+                known[key] = work()
+            found: T = known[key]
+            return found
 
     def pairs(self, config: PackerConfig) -> Pairs:
         """Give the sentences of every candidate, scored and ranked; depends on no budget."""
         queries = self.run.queries["text"].tolist()
-        check_queries(config, any(q.strip() for q in queries))
+        check_queries(config, self.run.has_query_text)
         return self._once(
             "pairs",
             _sentence_key(config),
@@ -117,8 +120,8 @@ class Stages:
         key = (get_fill(config.fill), by, config.separator, select_key(config))
         return self._once("course", key, lambda: plan.course(self.cells, self.sizes(config), config))
 
-    def survivors(self, config: PackerConfig) -> plan.Survivors:
-        """Give what is left after dedup; a look-up for every threshold seen before."""
+    def check_threshold(self, config: PackerConfig) -> None:
+        """Refuse a threshold below the lowest that there are pairs for."""
         threshold = config.jaccard_threshold
         if threshold is not None and threshold < self.min_jaccard:
             fail(
@@ -129,8 +132,12 @@ class Stages:
                 threshold,
                 f"Pairs were kept from there on; use prepare(run, min_jaccard={threshold}).",
             )
+
+    def survivors(self, config: PackerConfig) -> plan.Survivors:
+        """Give what is left after dedup; a look-up for every threshold seen before."""
+        self.check_threshold(config)
         same = config.same_text if config.deduplicates else None
-        key = (same, threshold, config.protect_differences, select_key(config))
+        key = (same, config.jaccard_threshold, config.protect_differences, select_key(config))
         return self._once("survivors", key, lambda: plan.dedup(self.candidates(config), config))
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
 
 from packtools import metrics, stats
 from packtools.config import PackerConfig
-from packtools.errors import SettingError, unknown
+from packtools.errors import SettingError, check_count, fail, unknown
 from packtools.packed import PackedRun
 from packtools.prepared import PreparedRun
 
@@ -58,10 +58,11 @@ def delta_table(baseline: PackedRun, candidate: PackedRun, *, rng: int = 0) -> p
         Columns baseline, candidate, delta, ci_low, ci_high (means over the queries scored on both
         sides, and the 95 % paired bootstrap interval of the difference), n, N, unit.
     """
-    rows = {}
-    for name in candidate.per_query.columns:
-        d = stats.paired_bootstrap(baseline.per_query[name], candidate.per_query[name], rng=rng)
-        rows[name] = {
+    names = list(candidate.per_query.columns)
+    _check_baseline("delta_table", baseline, candidate.prepared.qids, names)
+    deltas = stats.paired_bootstrap_many(baseline.per_query[names], candidate.per_query, rng=rng)
+    rows = {
+        name: {
             "baseline": d.baseline,
             "candidate": d.candidate,
             "delta": d.delta,
@@ -71,7 +72,21 @@ def delta_table(baseline: PackedRun, candidate: PackedRun, *, rng: int = 0) -> p
             "N": len(candidate.per_query),
             "unit": metrics.METRICS[name].unit,
         }
+        for name, d in zip(names, deltas, strict=True)
+    }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("metric")
+
+
+def _check_baseline(where: str, baseline: object, qids: Sequence[str], needed: Sequence[str]) -> None:
+    """Refuse a baseline that is no pack of the same queries with the metrics needed."""
+    if not isinstance(baseline, PackedRun):
+        fail(SettingError, where, "baseline", "a PackedRun", baseline)
+    if list(baseline.per_query.index) != list(qids):
+        hint = "Pairs are by query: use pt.compare for another run."
+        fail(SettingError, where, "baseline", "of the same queries in the same order", baseline, hint)
+    missing = [name for name in needed if name not in baseline.per_query]
+    if missing:
+        fail(SettingError, where, "baseline", f"a pack with the metric {missing[0]!r}", baseline)
 
 
 def trade_off(
@@ -115,16 +130,29 @@ def trade_off(
     >>> table.index.tolist()
     ['everything', '4,000', '8,000']
     """
-    base = prepared.evaluate(unpacked(config)) if baseline is None else baseline
     if vary not in VARIED:
         unknown(SettingError, "trade_off", "vary", vary, VARIED)
+    if isinstance(quality, str) or isinstance(budgets, str) or not isinstance(budgets, Iterable):
+        given = ("quality", quality) if isinstance(quality, str) else ("budgets", budgets)
+        fail(SettingError, "trade_off", given[0], "a list", given[1])
+    for budget in budgets:
+        check_count(SettingError, "trade_off", "budgets", budget, config.unit[:-1])
+    if quality is None:
+        quality = available(prepared, "retention") or ["n_chunks"]
+    for name in quality:
+        metrics.need(name, prepared.unavailable)
+    base = prepared.evaluate(unpacked(config)) if baseline is None else baseline
+    _check_baseline("trade_off", base, prepared.qids, quality)
     if vary == "budget":
         runs = [base, *prepared.evaluate_budgets(config, list(budgets))]
     else:
         runs = [base, *(prepared.evaluate(config.replace(passage_budget=b)) for b in budgets)]
     names = [baseline_name(base.config), *(f"{b:,}" for b in budgets)]
-    if quality is None:
-        quality = available(prepared, "retention") or ["n_chunks"]
+    chosen = list(quality)
+    sides = [
+        np.concatenate([p.per_query[chosen] for p in some], axis=1) for some in ([base] * len(runs), runs)
+    ]
+    deltas = iter(stats.paired_bootstrap_many(*sides, rng=rng))
     rows = []
     for packed in runs:
         means = packed.per_query[["n_tokens", "compression_ratio"]].mean()
@@ -134,8 +162,7 @@ def trade_off(
             "compression_ratio": means["compression_ratio"],
             "N": len(packed.per_query),
         }
-        for name in quality:
-            d = stats.paired_bootstrap(base.per_query[name], packed.per_query[name], rng=rng)
+        for name, d in zip(chosen, deltas, strict=False):
             row |= {
                 name: packed.per_query[name].mean(),
                 f"{name}_delta": d.delta,

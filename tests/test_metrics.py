@@ -44,18 +44,20 @@ def test_values_by_hand(small):
     assert q1["gold_retention"] == 0.5  # a of a and b; zz was not retrieved, c is not relevant
     assert q1["answer_retention"] == 0.0
     assert np.isnan(q1["answer_position"])
+    assert np.isnan(q1["answer_chunk"])
     assert np.isnan(q2["gold_retention"])  # no relevant candidate: not scored, never 0
     assert np.isnan(q2["answer_retention"])  # the full context holds no answer
 
 
 def test_the_place_of_the_answer_is_a_share_of_the_packed_text(small):
-    for order, before in (
-        ("descending", 9 + 1 + 4),
-        ("ascending", 2 + 1 + 4),
-        ("lost_in_middle", 9 + 1 + 2 + 1 + 4),
+    for order, before, chunk in (
+        ("descending", 9 + 1 + 4, 1),
+        ("ascending", 2 + 1 + 4, 1),
+        ("lost_in_middle", 9 + 1 + 2 + 1 + 4, 2),
     ):
         packed = evaluate(small, budget=None, order=order, separator="|")
         assert packed.per_query.at["q1", "answer_position"] == before / 29
+        assert packed.per_query.at["q1", "answer_chunk"] == chunk / 2
 
 
 def test_summary_says_how_many_were_scored(small):
@@ -135,6 +137,8 @@ def test_units_of_every_column_hold_against_a_recount(sample):
         first = pt.find_answer(context.text, answers)
         if first >= 0:
             assert row["answer_position"] == pytest.approx(first / len(context.text))
+            holds = [pt.find_answer(c.text, answers) >= 0 for c in context.chunks]
+            assert row["answer_chunk"] == holds.index(True) / max(len(holds) - 1, 1)
         wanted = sample.run.qrels.query("qid == @qid and label > 0")["docid"]
         retrieved = set(sample.run.candidates.query("qid == @qid")["docid"]) & set(wanted)
         assert row["gold_retention"] == pytest.approx(

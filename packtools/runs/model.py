@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -85,7 +85,7 @@ class Run:
         queries = None if queries is None else {str(q): str(t) for q, t in queries.items()}
         ordered = _ordered(candidates, queries, report, name, ties)
         qids = list(ordered["qid"].cat.categories)
-        _join_report(ordered, texts, report)
+        _join_report(ordered, texts, report, whole=cls is Run)
         if qrels is not None:
             qrels = _qrel_frame(qrels, qids, report)
         known = queries or {}
@@ -112,6 +112,11 @@ class Run:
         return len(self.queries)
 
     @property
+    def has_query_text(self) -> bool:
+        """Whether any query has text."""
+        return bool(self.queries["text"].str.strip().astype(bool).any())
+
+    @property
     def depth(self) -> int:
         """Largest number of candidates of one query."""
         return int(self.candidates["rank"].max()) if len(self.candidates) else 0
@@ -121,6 +126,39 @@ class Run:
         if qid not in self.queries.index:
             unknown(SettingError, "query", "qid", qid, list(self.queries.index[:20]), "See run.queries.")
         return int(self.queries.index.get_indexer(pd.Index([qid], dtype=object))[0])
+
+    def only(self, qids: Iterable[str]) -> Run:
+        """Give the run of some of its queries, in the order of the run.
+
+        Parameters
+        ----------
+        qids : iterable of str
+
+        Raises
+        ------
+        SettingError
+            If the run has no such query.
+        """
+        if isinstance(qids, str) or not isinstance(qids, Iterable):
+            fail(SettingError, "Run.only", "qids", "a list of query ids", qids)
+        listed = list(qids)
+        if not all(isinstance(qid, str) for qid in listed):
+            fail(SettingError, "Run.only", "qids", "a list of query ids", listed)
+        wanted = set(listed)
+        if not wanted:
+            fail(SettingError, "Run.only", "qids", "a list of at least one query", [])
+        for qid in wanted:
+            self.number(qid)
+        order = [qid for qid in self.queries.index if qid in wanted]
+        rows = self.candidates["qid"].isin(order).to_numpy()
+        frame = self.candidates[rows].reset_index(drop=True)
+        frame["qid"], frame["docid"] = (
+            frame[name].cat.remove_unused_categories() for name in ("qid", "docid")
+        )
+        qrels = None if self.qrels is None else self.qrels[self.qrels["qid"].isin(wanted)]
+        answers = None if self.answers is None else self.answers.loc[order]
+        queries = self.queries.loc[order]
+        return replace(self, queries=queries, candidates=frame, qrels=qrels, answers=answers)
 
     def chunks(self, qid: str) -> list[Chunk]:
         """Give the candidates of a query as chunks, best first; those without text are left out.
@@ -276,17 +314,21 @@ def _categorical(values: pd.Series[Any], name: str) -> pd.Categorical:
         isinstance(c, str) for c in values.cat.categories
     ):
         used = values.cat.remove_unused_categories().cat
+        if "" in used.categories:
+            fail(RunFormatError, "Run.from_frames", name, "an id that is not empty in every row", "")
         return pd.Categorical.from_codes(used.codes, _index(map(str, used.categories), "id"))
     codes, found = pd.factorize(np.array([str(v) for v in values], dtype=object))
+    if "" in found:
+        fail(RunFormatError, "Run.from_frames", name, "an id that is not empty in every row", "")
     return pd.Categorical.from_codes(codes, _index(found, "id"))
 
 
-def _join_report(candidates: pd.DataFrame, passages: pd.DataFrame, report: LoadReport) -> None:
-    """Say how much of the run has text; none at all is an error."""
+def _join_report(candidates: pd.DataFrame, passages: pd.DataFrame, report: LoadReport, whole: bool) -> None:
+    """Say how much of the run has text; none at all is an error, but for a part of a run."""
     docids = candidates["docid"].cat.categories
     has = np.asarray(docids.isin(passages.index))[candidates["docid"].cat.codes]
     n = len(candidates)
-    if n and not has.any():
+    if whole and n and not has.any():
         theirs = ", ".join(map(repr, docids[:SAMPLE_IDS]))
         some = passages.attrs.get("sample_ids") or list(passages.index[:SAMPLE_IDS])
         ours = ", ".join(map(repr, some)) or "none"
