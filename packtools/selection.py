@@ -22,6 +22,7 @@ from packtools.errors import PackerError, fail, unknown
 from packtools.picking import spread
 from packtools.progress import progress
 from packtools.sentences import split_sentences, table_headers
+from packtools.terms import fit_vectoriser, stored_vectoriser
 
 __all__ = ["SELECTORS", "Selector", "register_selector"]
 
@@ -151,26 +152,27 @@ def _words(sentences: Sequence[str]) -> Words:
 
 
 class Weights:
-    """Hold TF-IDF weights fitted on some passages; fitted when first used.
+    """Hold TF-IDF weights fitted on some passages; fitted, or read, when first used.
 
     Parameters
     ----------
     passages : sequence of str
+    read : callable or None, default None
+        Gives terms and their weights (idf) that were fitted before; then `passages` don't count.
     """
 
-    def __init__(self, passages: Sequence[str]) -> None:
-        self.passages = passages
+    def __init__(
+        self, passages: Sequence[str], read: Callable[[], tuple[Sequence[str], Floats]] | None = None
+    ) -> None:
+        self.passages, self._read = passages, read
         self._vectors: WeakKeyDictionary[SentenceTable, Any] = WeakKeyDictionary()
 
     @cached_property
     def vectoriser(self) -> Any:
         """A scikit-learn TfidfVectorizer, or None where the passages hold no word."""
-        from sklearn.feature_extraction.text import TfidfVectorizer
-
-        try:
-            return TfidfVectorizer().fit(self.passages)
-        except ValueError:  # nothing but stop characters: there is no vocabulary
-            return None
+        if self._read is not None:
+            return stored_vectoriser(*self._read())
+        return fit_vectoriser(self.passages)
 
     def of(self, table: SentenceTable) -> Any:
         """Give the vectors of all sentences of a table: a sparse matrix, or None."""
@@ -180,9 +182,9 @@ class Weights:
             self._vectors[table] = None if nothing else found.transform(table.sentences)
         return self._vectors[table]
 
-    def __reduce__(self) -> tuple[type[Weights], tuple[Sequence[str]]]:
+    def __reduce__(self) -> tuple[type[Weights], tuple[Any, ...]]:
         """Travel without what can be worked out again."""
-        return Weights, (self.passages,)
+        return Weights, (self.passages, self._read)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from packtools.errors import RunFileMissing, RunFormatError, fail, shown, unknow
 from packtools.runs import dpr, tables, trec
 from packtools.runs.files import existing, first_line
 from packtools.runs.model import TIES, Run
+from packtools.runs.read_parts import load_parts
 from packtools.runs.report import LoadReport
 
 ROLES = ("run", "collection", "queries", "qrels", "answers", "dpr")
@@ -45,6 +46,7 @@ def load_run(
     2. Several paths are joined; a file named outright goes before one found in a folder.
     3. A mapping names each part: run, collection, queries, qrels, answers.
     4. A file of questions with their contexts (DPR, lost-in-the-middle) is a run by itself.
+    5. A folder made by `partition` is a run; so is each part in it, and any list of parts.
 
     Ids are text, whatever they look like. Plain, ``.gz`` and ``.zst`` files.
 
@@ -85,6 +87,9 @@ def load_run(
     report = LoadReport(strict=strict, bad_lines=bad_lines)
     if ties not in TIES:
         unknown(RunFormatError, "load_run", "ties", ties, TIES)
+    parted = load_parts(paths, report, ties, run)
+    if parted is not None:
+        return parted
     parts = _find_parts(paths, format, run, report)
     qrels = trec.read_qrels(parts["qrels"], report) if "qrels" in parts else None
     answers = tables.read_answers(parts["answers"], report) if "answers" in parts else None
@@ -92,6 +97,9 @@ def load_run(
         _check_alone(parts)
         return dpr.read_dpr(parts["dpr"], report, _run_name(parts["dpr"]), qrels, answers, ties)
     if "run" not in parts:
+        parted = load_parts(paths, report, ties, run, nested=True)
+        if parted is not None:
+            return parted
         raise RunFormatError(
             f"load_run: {shown(str(paths))} holds no run, {_held(parts)}. "
             "Give a run file too: load_run([folder, 'run.txt'])."
@@ -210,6 +218,13 @@ def _search(folder: Path, found: dict[str, list[Path]]) -> None:
         role = _role(path, outright=False)
         if role is not None:
             found.setdefault(role, []).append(path)
+
+
+def holds_run(folder: Path) -> bool:
+    """Whether a folder has a run in one of the formats that are told by file names."""
+    found: dict[str, list[Path]] = {}
+    _search(folder, found)
+    return "run" in found or "dpr" in found
 
 
 def _stem(path: Path) -> str:
