@@ -1,6 +1,6 @@
 """The command line: a thin shell over the library. Heavy modules load inside the command.
 
-Exit codes: 0 done, 1 a gate was missed, 2 bad input.
+Exit codes: 0 done, 1 a gate was missed, 2 bad input, 130 ended by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from packtools.cli_compare import add_compare, add_triad
+from packtools.cli_sweep import add_partition, add_sweep
 from packtools.errors import PacktoolsError, SettingError, check_count
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(given.command(given))
     except BrokenPipeError:
         return 0
+    except KeyboardInterrupt:
+        print("packtools: ended by Ctrl-C", file=sys.stderr)
+        return 130
     except (PacktoolsError, OSError, UnicodeError) as error:
         print(f"packtools: {error}", file=sys.stderr)
         return 2
@@ -55,8 +59,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_pack(commands)
     _add_report(commands)
+    add_sweep(partial(_command, commands))
     add_compare(partial(_command, commands))
     add_triad(partial(_command, commands))
+    add_partition(partial(_command, commands))
     _add_explore(commands)
     return parser
 

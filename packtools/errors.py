@@ -11,6 +11,7 @@
     ├── RunFileMissing         (FileNotFoundError)  a path that is not there
     ├── MetricUnavailable      (LookupError)        this run can't give that metric
     ├── SettingError           (ValueError)         any other argument out of its rule
+    ├── WorkersDied            (RuntimeError)       worker processes that died again and again
     └── MissingExtra           (ImportError)        an optional package is not installed
 
 A message reads ``function: 'parameter' must be RULE; got VALUE. What to do.``
@@ -34,6 +35,7 @@ __all__ = [
     "RunFileMissing",
     "RunFormatError",
     "SettingError",
+    "WorkersDied",
 ]
 
 
@@ -75,6 +77,10 @@ class MetricUnavailable(PacktoolsError, LookupError):
 
 class SettingError(PacktoolsError, ValueError):
     """An argument that breaks its rule."""
+
+
+class WorkersDied(PacktoolsError, RuntimeError):
+    """Worker processes that died again and again."""
 
 
 class MissingExtra(PacktoolsError, ImportError):

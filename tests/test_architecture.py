@@ -20,8 +20,8 @@ PACKAGE = ROOT / "packtools"
 # pipeline that packer and prepared share) stand between the stages and the packer.
 LAYERS = [
     ["arrays", "errors", "progress"],
-    ["config"],
-    ["schema"],
+    ["config", "money", "resampling", "terms"],
+    ["schema", "grids", "prices"],
     ["bills", "text", "counters"],
     ["kernels", "matching", "sentences", "cutting", "spans", "checks"],
     [
@@ -37,26 +37,26 @@ LAYERS = [
         "answers",
         "grounding",
     ],
-    ["selection", "plan", "significance", "triads"],
-    ["corpus", "filling"],
-    ["selected", "ledger", "cells"],
+    ["selection", "plan", "significance", "margins", "pairing", "triads", "words", "frontier"],
+    ["corpus", "filling", "inference"],
+    ["selected", "ledger", "cells", "recommending"],
     ["selecting"],
     ["packer", "stages"],
     ["measured", "characters"],
     ["packed"],
     ["prepared"],
-    ["tradeoff", "figures", "comparison"],
-    ["packed_plain"],
-    ["triad_report"],
-    ["explorer"],
-    ["report", "notebook", "markup"],
-    ["widgets", "cli_compare"],
+    ["tradeoff", "drawing", "comparison", "oracle", "position", "pieces"],
+    ["packed_plain", "figures", "swept"],
+    ["triad_report", "joining", "sweep_figures"],
+    ["explorer", "sweeping"],
+    ["report", "notebook", "markup", "sweep_report"],
+    ["widgets", "cli_compare", "cli_sweep"],
     ["cli"],
 ]
 # Modules of the array pipeline, which has no public names.
 ARRAYS = {
     "bills", "kernels", "picking", "plan", "corpus", "filling", "selected", "ledger", "cells", "selecting",
-    "measured", "facts",
+    "measured", "facts", "joining",
 }  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 HEAVY = [
@@ -126,9 +126,19 @@ def test_kernels_import_only_numpy_and_the_standard_library():
 
 
 def test_metrics_and_stats_know_no_packer():
-    for name in ("metrics", "stats", "significance", "answers", "grounding", "triads"):
+    for name in ("metrics", "stats", "significance", "margins", "pairing", "answers", "grounding", "triads"):
         used = {n for n, _ in imports(ast.parse((PACKAGE / f"{name}.py").read_text("utf-8")))}
-        assert used <= {"arrays", "errors", "progress", "text", "matching", "stats", "answers", "grounding"}
+        assert used <= {
+            "resampling",
+            "arrays",
+            "errors",
+            "progress",
+            "text",
+            "matching",
+            "stats",
+            "answers",
+            "grounding",
+        }
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
@@ -200,7 +210,7 @@ def test_every_module_lists_its_public_names():
 
 def test_the_readme_names_every_command_and_make_target():
     readme = (ROOT / "README.md").read_text("utf-8")
-    for command in ("pack", "report", "compare", "triad", "explore"):
+    for command in ("pack", "report", "sweep", "partition", "compare", "triad", "explore"):
         assert f"packtools {command}" in readme
     targets = re.findall(r"^(\w+):.*##", (ROOT / "Makefile").read_text("utf-8"), flags=re.M)
     assert {"lab", "demo", "test", "check", "bench"} <= set(targets)

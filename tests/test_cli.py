@@ -191,7 +191,7 @@ def test_the_examples_of_the_readme_run(tmp_path, monkeypatch):
     from conftest import ROOT
 
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), flags=re.S)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     for block in blocks:
         exec(compile(block, "README.md", "exec"), {})
     del pt.ORDERINGS["best_last_but_one"]
