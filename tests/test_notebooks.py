@@ -34,27 +34,40 @@ def test_the_first_cell_asks_a_question_and_answers_it_with_a_number(cells):
     assert text(cells[-1]).startswith("## Limits")
 
 
+def metrics_given(tree: ast.AST) -> list[ast.expr]:
+    """Arguments of `with_metric`: the one place where a notebook may say what to work out."""
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    return [argument for call in calls if call.func.attr == "with_metric" for argument in call.args]
+
+
 def test_code_cells_are_short_plain_and_preceded_by_prose(cells):
     for before, cell in pairwise(cells):
         if cell["cell_type"] != "code":
             continue
         tree = ast.parse(text(cell))
         assert 1 <= len(text(cell).splitlines()) <= 8
+        metrics = metrics_given(tree)
         for node in ast.walk(tree):
-            assert not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.For | ast.While | ast.Lambda)
+            assert not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.For | ast.While)
+            assert not isinstance(node, ast.Lambda) or node in metrics
         if before["cell_type"] == "code":
-            assert text(cell).lstrip().startswith(("assert", "view", "at_", "low", "row"))
+            assert "assert " in text(cell)
         else:
             assert 30 <= len(text(before).split()) <= 80, text(before)[:60]
 
 
+ALLOWED = {"packtools", "numpy", "pandas"}
+WORKERS = {"dask", "joblib", "pathlib", "tempfile"}  # what the notebook on workers is about
+
+
 def test_only_packtools_numpy_and_pandas_are_imported(cells):
+    allowed = ALLOWED | WORKERS if any("partition(" in text(c) for c in cells) else ALLOWED
     for cell in cells:
         if cell["cell_type"] == "code":
             for node in ast.walk(ast.parse(text(cell))):
                 names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
                 names += [node.module] if isinstance(node, ast.ImportFrom) else []
-                assert {str(n).split(".")[0] for n in names} <= {"packtools", "numpy", "pandas"}
+                assert {str(n).split(".")[0] for n in names} <= allowed
 
 
 def test_there_are_assertions(cells):
