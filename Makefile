@@ -30,7 +30,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.ready: $(VENV)/bin/python pyproject.toml
-	$(PIP) -e . && touch $@
+	$(PIP) -e '.[notebooks]' && touch $@
 
 $(VENV)/.test: $(VENV)/.ready
 	$(PIP) -e '.[test]' && touch $@
