@@ -9,15 +9,9 @@ is printed, never an error.
 from __future__ import annotations
 
 import argparse
-import gc
 import os
 import platform
-import statistics
-import subprocess
 import sys
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -26,6 +20,8 @@ import make_run
 import numpy as np
 import plain_packer
 import rivals
+import sweeps
+from timing import Row, alternate, child, seconds, start
 
 from packtools import PackerConfig, PreparedRun, load_run, plan, prepare
 from packtools.cells import find_pairs
@@ -50,7 +46,6 @@ PEAK = (
     "prepared = prepare(load_run(sys.argv[1])); "
     "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
 )
-Pairs = list[tuple[float, float]]
 ABOUT = """# Benchmarks
 
 How long packtools takes beside the plain way of doing the same, on a synthetic run of the size of MS
@@ -83,91 +78,15 @@ the turns' ratios, or for the starts the ratio of the medians. A missed ratio is
   `prepare(run)` also splits the passages, scores the sentences and finds the numbers and names.
 - **paired resamples**: `paired_bootstrap_many` with fresh draws each turn, against a loop that draws the
   queries of a resample once for all metrics, and against scipy on the differences.
+- **sweep**: 20 budgets x 3 orders x 5 thresholds after `prepare`, new budgets every turn, against nested
+  loops that find duplicates once for each threshold with ready-made sets of shingles, then fit, order and
+  measure. Both must give the same metrics in the sampled queries, or the benchmark stops. Growth: four
+  times the time of a quarter of the queries, or of the settings, against the whole.
+- **a worker**: the peak of a fresh process that sweeps one part of a run of 174,500 rows, less that of a
+  process that sweeps a part of one query.
 - **peak memory**: of a fresh process that loads and prepares the run, against the size of its files.
 - **starts**: wall time of fresh processes, 15 of each.
 """
-
-
-@dataclass(frozen=True)
-class Row:
-    """Hold one line of the table.
-
-    Parameters
-    ----------
-    measure, rival : str
-        What is measured, and against what.
-    pairs : list of (ours, rival)
-        Seconds, or bytes where `unit` is "MB"; taken in turns.
-    wanted : float
-        The most that ours / rival may be; with `faster` the least that rival / ours may be.
-    """
-
-    measure: str
-    rival: str
-    pairs: Pairs
-    wanted: float
-    faster: bool = False
-    unit: str = "s"
-    of_medians: bool = False
-
-    @property
-    def ratios(self) -> list[float]:
-        """Give the ratio of each pair."""
-        return [b / a if self.faster else a / b for a, b in self.pairs]
-
-    @property
-    def ratio(self) -> float:
-        """Give the median of the ratios, or the ratio of the medians."""
-        ours, rival = (statistics.median(side) for side in zip(*self.pairs, strict=True))
-        return ours / rival if self.of_medians else statistics.median(self.ratios)
-
-    def line(self) -> str:
-        """Write the row as Markdown."""
-        ours, rival = (self._shown(statistics.median(s)) for s in zip(*self.pairs, strict=True))
-        low, high = min(self.ratios), max(self.ratios)
-        met = self.ratio >= self.wanted if self.faster else self.ratio <= self.wanted
-        word, sign = (" faster", "≥") if self.faster else ("", "≤")
-        spread = f" ({low:.3g}–{high:.3g})" if len(self.pairs) > 1 else ""
-        cells = [
-            self.measure, ours, f"{rival}: {self.rival}", f"{self.ratio:.3g} ×{word}{spread}",
-            f"{sign} {self.wanted:g} ×{word}", "yes" if met else "no",
-        ]  # fmt: skip
-        return f"| {' | '.join(cells)} |"
-
-    def _shown(self, value: float) -> str:
-        if self.unit == "MB":
-            return f"{value / 1e6:,.0f} MB"
-        return f"{value:.3g} s" if value >= 1 else f"{1000 * value:.3g} ms"
-
-
-# --- timing -------------------------------------------------------------------------------------
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """Time one call, with the collector run before it and on during it."""
-    gc.collect()
-    start = time.perf_counter()
-    result = work()
-    taken = time.perf_counter() - start
-    del result  # freed outside the timing
-    return taken
-
-
-def alternate(
-    ours: Callable[[int], object], rival: Callable[[int], object], repeat: int, scale: float = 1.0
-) -> Pairs:
-    """Time both in turns; each gets the number of the turn. The rival's time is scaled."""
-    return [(seconds(partial(ours, i)), scale * seconds(partial(rival, i))) for i in range(repeat)]
-
-
-def child(*command: str) -> str:
-    """Run a command from the project root; give what it prints."""
-    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-
-
-def start(command: tuple[str, ...], _: int) -> str:
-    """Run a command, whatever the turn."""
-    return child(*command)
 
 
 # --- rows measured in processes of their own ----------------------------------------------------
@@ -222,6 +141,7 @@ def in_process_rows(folder: Path, repeat: int) -> tuple[list[Row], str]:
         near_row(prepared, repeat),
         *character_rows(prepared, repeat),
         *bootstrap_rows(len(prepared.qids), repeat),
+        *sweeps.sweep_rows(prepared, max(repeat // 2, 1)),
     ]
     return rows, size
 
@@ -365,7 +285,7 @@ def machine() -> str:
 
 def table(folder: Path, repeat: int) -> str:
     """Measure everything and write the table, below a line that says where and on what."""
-    rows = [memory_row(folder), *start_rows()]
+    rows = [memory_row(folder), *sweeps.parts_rows(), *start_rows()]
     measured, size = in_process_rows(folder, repeat)
     head = "| measure | packtools | rival | ratio (min–max) | wanted | met |\n|---|---|---|---|---|---|"
     lines = [row.line() for row in [*measured, *rows]]
