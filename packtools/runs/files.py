@@ -19,7 +19,12 @@ from packtools.runs.report import LoadReport
 DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
 BOM = b"\xef\xbb\xbf"
 MIB = 1 << 20
-ID_KEYS = ("_id", "id", "docid", "doc_id", "pid", "passage_id", "qid", "query_id")
+ID_KEYS = (
+    "_id", "id", "docid", "doc_id", "pid", "passage_id", "qid", "query_id", "top_doc_ids",
+    "retrieved_context_ids",
+)  # fmt: skip
+DEPTH = 100
+"""How deep a JSON value may be nested: Python itself gives up at some hundreds."""
 
 
 def existing(path: Path) -> Path:
@@ -126,12 +131,26 @@ def json_records(path: Path, report: LoadReport) -> Iterator[tuple[int, dict[str
         except (ValueError, RecursionError) as error:
             report.bad(path.name, number, f"is JSON that can't be read ({error})", line)
             continue
+        if line.count("[") + line.count("{") > DEPTH and is_deep(record):
+            report.bad(path.name, number, f"is JSON nested more than {DEPTH} deep", line)
+            continue
         if "\\ud" in line.lower():
             record = _mended(record, path, number, report)
         if not isinstance(record, dict):
             report.bad(path.name, number, "is JSON but not an object", line)
             continue
         yield number, record
+
+
+def is_deep(value: Any) -> bool:
+    """Whether a JSON value is nested more than `DEPTH` deep."""
+    level = [value]
+    for _ in range(DEPTH + 1):
+        lists = [v.values() if isinstance(v, dict) else v for v in level if isinstance(v, dict | list)]
+        level = [item for one in lists for item in one]
+        if not level:
+            return False
+    return True
 
 
 def _mended(value: Any, path: Path, number: int, report: LoadReport) -> Any:
@@ -171,6 +190,11 @@ def id_of(
             report.ignored(path.name, f"numeric {key!r} read as text", number)
             return str(value)
     return None
+
+
+def has_odd_id(record: dict[str, Any], keys: tuple[str, ...]) -> bool:
+    """Whether a record without an id has a field for one, with a value that can't be an id."""
+    return any(record.get(key) not in (None, "") for key in keys)
 
 
 def text_of(record: dict[str, Any], keys: tuple[str, ...]) -> str | None:

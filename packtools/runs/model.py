@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ class Run:
         A label of 1 or more is relevant.
     answers : Series or None, index qid, values tuple of str
         Reference answers.
+    predictions : Series or None, index qid, values str or None
+        What a reader answered.
     report : LoadReport
     """
 
@@ -44,6 +47,7 @@ class Run:
     passages: pd.DataFrame
     qrels: pd.DataFrame | None
     answers: pd.Series[Any] | None
+    predictions: pd.Series[Any] | None = None
     report: LoadReport = field(default_factory=LoadReport)
 
     @classmethod
@@ -55,6 +59,7 @@ class Run:
         queries: Mapping[str, str] | None = None,
         qrels: pd.DataFrame | None = None,
         answers: Mapping[str, Sequence[str]] | None = None,
+        predictions: Mapping[str, str] | None = None,
         ties: str = "rank",
         name: str = "run",
         report: LoadReport | None = None,
@@ -70,6 +75,7 @@ class Run:
         queries : mapping of qid to text, or None
         qrels : DataFrame or None
         answers : mapping of qid to a list of answers (or one answer), or None
+        predictions : mapping of qid to what a reader answered, or None
         ties : {"rank", "trec_eval"}, default "rank"
             Equal scores go by rank, or by docid descending.
         name : str, default "run"
@@ -88,6 +94,10 @@ class Run:
         _join_report(ordered, texts, report, whole=cls is Run)
         if qrels is not None:
             qrels = _qrel_frame(qrels, qids, report)
+            if len(qrels) and not qrels["docid"].isin(ordered["docid"].cat.categories).any():
+                report.joined(
+                    f"no judged document was retrieved; judged ids: {list(qrels['docid'][:SAMPLE_IDS])}"
+                )
         known = queries or {}
         untold = [q for q in qids if q not in known]
         if untold and queries is not None:
@@ -104,7 +114,13 @@ class Run:
             values = [given.get(q, ()) for q in qids]
             told = pd.Series(values, index=_index(qids, "qid"), name="answers", dtype=object)
             report.joined(f"answers for {sum(map(bool, values)):,} of {len(qids):,} queries")
-        return cls(name, text, ordered, texts, qrels, told, report)
+        read = None
+        if predictions is not None:
+            said = {str(q): p for q, p in predictions.items()}
+            read = pd.Series([said.get(q) for q in qids], index=_index(qids, "qid"), dtype=object)
+            report.joined(f"predictions for {int(read.notna().sum()):,} of {len(qids):,} queries")
+            read = read.rename("prediction")
+        return cls(name, text, ordered, texts, qrels, told, read, report)
 
     @property
     def n_queries(self) -> int:
@@ -157,8 +173,9 @@ class Run:
         )
         qrels = None if self.qrels is None else self.qrels[self.qrels["qid"].isin(wanted)]
         answers = None if self.answers is None else self.answers.loc[order]
-        queries = self.queries.loc[order]
-        return replace(self, queries=queries, candidates=frame, qrels=qrels, answers=answers)
+        read = None if self.predictions is None else self.predictions.loc[order]
+        parts: dict[str, Any] = {"qrels": qrels, "answers": answers, "predictions": read}
+        return replace(self, queries=self.queries.loc[order], candidates=frame, **parts)
 
     def chunks(self, qid: str) -> list[Chunk]:
         """Give the candidates of a query as chunks, best first; those without text are left out.
@@ -190,6 +207,22 @@ class Run:
                     Chunk(docid, texts[at], last, metadata={"title": titles[at]} if titles[at] else {})
                 )
         return out
+
+    def save(self, folder: str | Path, format: str = "jsonl", *, lossy: bool = False) -> list[Path]:
+        """Write "jsonl", "trec" or "parquet" files that `load_run` reads back as this run.
+
+        What the format can't hold is an error that names it, or with `lossy` left out; the table of
+        what each one holds is in the notes of `packtools.runs.save.save_run`.
+        """
+        from packtools.runs.save import save_run
+
+        return save_run(self, folder, format, lossy=lossy)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the name, the counts and the notes of the report as plain values."""
+        from packtools.runs.save import count_run
+
+        return {"name": self.name, **count_run(self), "report": self.report.to_dict()}
 
     def __repr__(self) -> str:
         return (

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from packtools.errors import RunFormatError, shown
-from packtools.runs.files import id_of, json_records
+from packtools.runs.files import id_of, is_text, json_records
 from packtools.runs.report import LoadReport
 
 __all__ = ["Prediction", "Predictions", "load_predictions"]
@@ -129,9 +129,11 @@ def _row(path: Path, line: int, record: dict[str, Any], report: LoadReport) -> P
     if packing is not None and not isinstance(packing, dict):
         _wrong(path, line, "context_packing", "an object", packing)
     query, passages = record.get("query"), record.get("passages")
+    if query is not None and not isinstance(query, str):
+        _wrong(path, line, "query", "a text", query)
     return Prediction(
         qid,
-        query if isinstance(query, str) else "",
+        query or "",
         prediction,
         _texts(path, line, "references", record.get("references")),
         () if isinstance(passages, str) else _texts(path, line, "passages", passages),
@@ -153,9 +155,15 @@ def _texts(path: Path, line: int, key: str, given: Any) -> tuple[str, ...]:
 
 def _ids(path: Path, line: int, given: Any) -> tuple[str, ...]:
     given = [] if given is None else given
-    if not isinstance(given, list) or not all(isinstance(g, str | int) and g is not True for g in given):
+    if not isinstance(given, list) or not all(_is_id(g) for g in given):
         _wrong(path, line, "top_doc_ids", "a list of ids", given)
     return tuple(str(g) for g in given)
+
+
+def _is_id(given: Any) -> bool:
+    if isinstance(given, str):
+        return is_text(given)
+    return isinstance(given, int) and not isinstance(given, bool)
 
 
 def _wrong(path: Path, line: int, key: str, rule: str, value: Any) -> None:

@@ -43,6 +43,7 @@ class LoadReport:
     strict: bool = False
     bad_lines: str = "raise"
     notes: list[Note] = field(default_factory=list)
+    _known: dict[tuple[str, str, str], Note] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, file: str, what: str) -> None:
         """Note what a file held."""
@@ -73,11 +74,11 @@ class LoadReport:
         self._count("skipped", file, "line that can't be read: " + why, line, 1)
 
     def _count(self, kind: str, file: str, what: str, line: int | None, n: int) -> None:
-        for note in self.notes:
-            if (note.kind, note.file, note.what) == (kind, file, what):
-                note.n += n
-                return
-        self.notes.append(Note(kind, file, what, line, n))
+        note = self._known.get((kind, file, what))
+        if note is None:
+            note = self._known[kind, file, what] = Note(kind, file, what, line)
+            self.notes.append(note)
+        note.n += n
 
     def of(self, kind: str) -> list[Note]:
         """Give the notes of one kind: read, joined, repaired, ignored or skipped."""

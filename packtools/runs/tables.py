@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Container
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from packtools.progress import progress
@@ -32,7 +31,9 @@ def read_collection(path: Path, wanted: Container[str], report: LoadReport) -> p
     -------
     DataFrame, index docid, columns title, text
     """
-    texts: dict[str, tuple[str, str]] = {}
+    place: dict[str, int] = {}
+    titles: list[str] = []
+    texts: list[str] = []
     some: list[str] = []
     n = 0
     for number, docid, title, text in progress(_passages(path, report), f"read {path.name}"):
@@ -41,17 +42,20 @@ def read_collection(path: Path, wanted: Container[str], report: LoadReport) -> p
             some.append(docid)
         if docid not in wanted:
             continue
-        if docid in texts:
-            same = texts[docid] == (title, text)
+        if docid in place:
+            at = place[docid]
+            same = titles[at] == title and texts[at] == text
             what = (
                 "id repeated with the same text" if same else "id repeated with another text: the first stays"
             )
             (report.ignored if same else report.repaired)(path.name, what, number)
             continue
-        texts[docid] = (title, text)
+        place[docid] = len(texts)
+        titles.append(title)
+        texts.append(text)
     report.read(path.name, f"{n:,} passages, {len(texts):,} of them in the run")
-    frame = pd.DataFrame(list(texts.values()), columns=["title", "text"], dtype=object)
-    frame.index = pd.Index(np.array(list(texts), dtype=object), dtype=object, name="docid")
+    frame = pd.DataFrame({"title": titles, "text": texts}, dtype=object)
+    frame.index = pd.Index(list(place), dtype=object, name="docid")
     frame.attrs["sample_ids"] = some
     return frame
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +13,22 @@ import pandas as pd
 
 from packtools.errors import RunFormatError
 from packtools.progress import progress
-from packtools.runs.files import DAMAGED, open_bytes, text_lines
+from packtools.runs.files import BOM, DAMAGED, open_bytes, text_lines
 from packtools.runs.report import LoadReport
 
 RUN_FIELDS = "qid Q0 docid rank score tag"
-RUN_COLUMNS = ["qid", "q0", "docid", "rank", "score", "tag"]
-LINES = 1 << 17
-"""Run lines parsed at a time; bounds the memory of a load."""
+Bytes = npt.NDArray[np.uint8]
+Words = npt.NDArray[np.uint64]
+Places = npt.NDArray[np.int64]
+WIDE = 256
+"""Bytes of a field; a file with longer ones goes to the careful reader."""
 _WHOLE = re.compile(r"[+-]?[0-9]{1,15}")
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:nan|inf|infinity)", re.I)
-# Bytes that send a file to the careful reader; pandas takes words for truth values as numbers.
-_ODD = (
-    b"\r",
-    b"\0",
-    b"\xef\xbb\xbf",
-    *(w.encode() for t in ("true", "false") for w in (t, t.title(), t.upper())),
+_NUMBER = re.compile(
+    r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:nan|inf|infinity)", re.I
 )
+_MASKS = np.array([256**n - 1 for n in range(9)], dtype="<u8")
+_NUMERIC = np.isin(np.arange(256), list(b"0123456789.+-eE\0"))
+_LABELS = ("score", "label", "relevance", "rel", "relevancy", "grade", "judgement", "judgment")
 
 
 def read_run(path: Path, report: LoadReport) -> pd.DataFrame:
@@ -50,75 +47,85 @@ def read_run(path: Path, report: LoadReport) -> pd.DataFrame:
 
 
 def _read_fast(path: Path) -> pd.DataFrame | None:
-    """Parse a plain file with pandas; None if anything about it asks for the careful reader."""
+    """Parse a plain file as bytes; None if anything about it asks for the careful reader."""
     try:
         with open_bytes(path) as stream:
             data = stream.read()
-    except DAMAGED:
+        separator = b"\t" if b"\t" in data else b" "
+        if any(odd in data for odd in (b"\r", b"\0", BOM, *([b" "] if separator == b"\t" else []))):
+            return None
+        data.decode("utf-8")
+    except (*DAMAGED, UnicodeDecodeError):
         return None
-    separator = b"\t" if b"\t" in data else b" "
-    if any(mark in data for mark in _ODD) or not _six_fields(data, separator):
+    raw = np.frombuffer(data + b"\n" * (not data.endswith(b"\n")) + bytes(8), dtype=np.uint8)
+    del data
+    places = _six_fields(raw, separator)
+    if places is None:
         return None
-    if separator == b"\t" and b" " in data:
+    ids = {"qid": _numbered(_words(raw, *places[0])), "docid": _numbered(_words(raw, *places[2]))}
+    ranks, ranked = _numbered(_words(raw, *places[3]))
+    score = _scores(_words(raw, *places[4]))
+    if score is None or not all(map(_WHOLE.fullmatch, ranked)):
         return None
-    known: dict[str, dict[str, int]] = {"qid": {}, "docid": {}, "rank": {}}
-    parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in (*known, "score")}
-    try:
-        for chunk in _chunks(data, separator.decode()):
-            for name, numbers in known.items():
-                parts[name].append(_numbered(chunk[name], numbers))
-            parts["score"].append(chunk["score"].to_numpy())
-    except (ValueError, OverflowError, pd.errors.ParserError):  # the careful reader says where
-        return None
-    columns = {name: np.concatenate(values) for name, values in parts.items()}
-    if not all(_WHOLE.fullmatch(rank) for rank in known["rank"]) or not np.isfinite(columns["score"]).all():
-        return None
-    columns["rank"] = np.array([int(rank) for rank in known["rank"]], dtype=np.int64)[columns["rank"]]
-    ids: dict[str, Any] = {
-        name: pd.Categorical.from_codes(columns[name], pd.Index(list(known[name]), dtype=object))
-        for name in ("qid", "docid")
+    columns: dict[str, Any] = {
+        name: pd.Categorical.from_codes(codes, pd.Index(found, dtype=object))
+        for name, (codes, found) in ids.items()
     }
-    return pd.DataFrame({**columns, **ids})
+    columns["rank"] = np.array([int(rank) for rank in ranked], dtype=np.int64)[ranks]
+    return pd.DataFrame({**columns, "score": score})
 
 
-def _chunks(data: bytes, separator: str) -> Iterator[pd.DataFrame]:
-    """Parse the file some lines at a time, ids as text (as categories pandas takes them for numbers)."""
-    types: Any = {"qid": str, "docid": str, "rank": str, "score": np.float64}
-    with pd.read_csv(
-        io.BytesIO(data),
-        sep=separator,
-        header=None,
-        names=RUN_COLUMNS,
-        usecols=list(types),
-        dtype=types,
-        quoting=csv.QUOTE_NONE,
-        na_filter=False,
-        skip_blank_lines=False,
-        encoding="utf-8",
-        chunksize=LINES,
-    ) as reader:
-        yield from reader
+def _six_fields(raw: Bytes, separator: bytes) -> list[tuple[Places, Places]] | None:
+    """Give where each field of every line starts and ends; None unless all lines have exactly six.
 
-
-def _numbered(values: pd.Series[Any], numbers: dict[str, int]) -> npt.NDArray[np.int32]:
-    """Number texts in order of first appearance, over all chunks."""
-    codes, found = pd.factorize(values.to_numpy(dtype=object))
-    return np.array([numbers.setdefault(v, len(numbers)) for v in found], dtype=np.int32)[codes]
-
-
-def _six_fields(data: bytes, separator: bytes) -> bool:
-    """Whether every line has exactly six fields, none of them empty."""
-    if not data:
-        return False
-    raw = np.frombuffer(data if data.endswith(b"\n") else data + b"\n", dtype=np.uint8)
+    `raw` ends in a line end and eight zeros. No field is empty, and none wider than `WIDE`.
+    """
     ends = np.flatnonzero(raw == ord("\n"))
     at = np.flatnonzero(raw == ord(separator))
-    if len(at) != 5 * len(ends):
-        return False
-    fields = at.reshape(-1, 5)
-    starts = np.concatenate([[-1], ends[:-1]])
-    inside = (fields[:, 0] > starts + 1).all() and (fields[:, 4] < ends - 1).all()
-    return bool(inside and (fields[:, 1:] > fields[:, :-1] + 1).all())
+    if len(at) != 5 * len(ends) or not len(at):
+        return None
+    marks = np.column_stack([np.concatenate([[-1], ends[:-1]]), at.reshape(-1, 5), ends])
+    sizes = np.diff(marks, axis=1) - 1
+    if sizes.min() < 1 or sizes[:, :5].max() > WIDE:
+        return None
+    return [(marks[:, i] + 1, marks[:, i + 1]) for i in range(6)]
+
+
+def _words(raw: Bytes, start: Places, end: Places) -> Words:
+    """Give the fields between two places as rows of eight bytes each, with zeros after the end."""
+    eights: Words = np.ndarray(len(raw) - 7, "<u8", raw.data, strides=(1,))
+    size = end - start
+    out = np.empty((len(start), -(-int(size.max()) // 8)), dtype="<u8")
+    for i in range(out.shape[1]):
+        at = np.minimum(start + 8 * i, len(eights) - 1)
+        out[:, i] = eights[at] & _MASKS[np.clip(size - 8 * i, 0, 8)]
+    return out
+
+
+def _numbered(words: Words) -> tuple[Places, list[str]]:
+    """Number the fields in order of first appearance; give the numbers, and the text of each number."""
+    codes, _ = pd.factorize(words[:, 0])
+    for i in range(1, words.shape[1]):
+        more, others = pd.factorize(words[:, i])
+        codes, _ = pd.factorize(codes * len(others) + more)
+    first = np.empty(codes.max() + 1, dtype=np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last one written is the first in the file
+    return codes, [text.decode() for text in _texts(words[first]).tolist()]
+
+
+def _texts(words: Words) -> npt.NDArray[np.bytes_]:
+    return np.ascontiguousarray(words).view(f"S{8 * words.shape[1]}")[:, 0]
+
+
+def _scores(words: Words) -> npt.NDArray[np.float64] | None:
+    """Parse finite numbers; None if any is something else."""
+    if not _NUMERIC[words.view(np.uint8)].all():
+        return None
+    try:
+        score = _texts(words).astype(np.float64)
+    except ValueError:  # the careful reader says where
+        return None
+    return score if np.isfinite(score).all() else None
 
 
 def _read_slow(path: Path, report: LoadReport) -> pd.DataFrame:
@@ -160,13 +167,13 @@ def _read_slow(path: Path, report: LoadReport) -> pd.DataFrame:
 
 
 def _run_fields(line: str) -> list[str]:
-    """Split at tabs if that gives six fields (ids may then hold spaces), else at blanks and tabs.
+    """Split at tabs if that gives three fields, or six and more; else at blanks and tabs.
 
-    Only ASCII blanks: a no-break space is part of an id.
+    Fields between tabs may hold spaces. Only ASCII blanks: a no-break space is part of an id.
     """
     if "\t" in line:
         fields = [f.strip(" ") for f in line.split("\t")]
-        if len(fields) in (3, 6):
+        if len(fields) == 3 or len(fields) >= 6:
             return fields
     return re.split("[ \t]+", line.strip(" \t"))
 
@@ -189,26 +196,26 @@ def read_qrels(path: Path, report: LoadReport) -> pd.DataFrame:
     A line that starts with "#" is a comment. A pair judged twice keeps its highest label.
     """
     best: dict[tuple[str, str], int] = {}
-    name = path.name
-    first = True
+    name, width, first = path.name, 0, True
     for number, line in text_lines(path, report):
         if line.startswith("#"):
             report.ignored(name, "comment line", number)
             continue
-        fields = line.split("\t") if line.count("\t") in (1, 2, 3) else re.split("[ \t]+", line.strip(" \t"))
-        header, first = first and not _is_whole(fields[-1]) and len(fields) == 3, False
+        fields = _qrel_fields(line)
+        header, first = first and len(fields) == 3 and fields[-1].lower() in _LABELS, False
         if header:
             report.ignored(name, "header line", number)
             continue
-        label = "1" if len(fields) == 2 else fields[-1].strip()
-        if len(fields) not in (2, 3, 4) or not _is_whole(label):
-            why = f"has {len(fields)} fields or no whole label; qrels have 4 (qid 0 docid label), 3 or 2"
+        why = _qrel_fault(line, fields, width)
+        if why:
             report.bad(name, number, why, line)
             continue
-        qid, docid = fields[0].strip(), fields[2 if len(fields) == 4 else 1].strip()
-        if (qid, docid) in best:
+        width = len(fields)  # the first line tells which kind it is
+        label = 1 if width == 2 else int(fields[-1])
+        pair = fields[0], fields[2 if width == 4 else 1]
+        if pair in best:
             report.repaired(name, "document judged twice for a query: the highest label stays", number)
-        best[qid, docid] = max(int(label), best.get((qid, docid), int(label)))
+        best[pair] = max(label, best.get(pair, label))
     report.read(name, f"{len(best):,} judgements, {len({q for q, _ in best}):,} queries")
     keys = list(best)
     return pd.DataFrame(
@@ -220,10 +227,32 @@ def read_qrels(path: Path, report: LoadReport) -> pd.DataFrame:
     )
 
 
+def _qrel_fields(line: str) -> list[str]:
+    """Split at tabs if there are one to three of them (ids may then hold spaces), else at blanks and tabs."""
+    if line.count("\t") in (1, 2, 3):
+        return [f.strip(" ") for f in line.split("\t")]
+    return re.split("[ \t]+", line.strip(" \t"))
+
+
+def _qrel_fault(line: str, fields: list[str], width: int) -> str:
+    """Say what is wrong with a line of judgements; "" where nothing is."""
+    n = len(fields)
+    if n not in (2, 3, 4) or (n > 2 and not _is_whole(fields[-1])):
+        return f"has {n} fields or no whole label; qrels have 4 (qid 0 docid label), 3 or 2"
+    if width not in (0, n):
+        return f"has {n} fields; the lines above have {width}"
+    if not all(fields):
+        return "has an empty id"
+    blanks = re.split("[ \t]+", line.strip(" \t"))
+    if n < 4 and len(blanks) == 4 and blanks[1] in ("0", "Q0"):
+        return f"has {n} fields by tabs, and 4 by blanks and tabs; use one of the two between fields"
+    return ""
+
+
 def is_number(text: str) -> bool:
     """Whether a field is written as a number; Python's underscores are none."""
     return _NUMBER.fullmatch(text) is not None
 
 
 def _is_whole(text: str) -> bool:
-    return re.fullmatch("[+-]?[0-9]{1,9}", text.strip()) is not None
+    return re.fullmatch("[+-]?[0-9]{1,9}", text) is not None
