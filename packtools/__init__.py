@@ -72,6 +72,7 @@ _HOME = {
     "packtools.prepared": ["PreparedRun", "prepare"],
     "packtools.prices": ["price_of"],
     "packtools.recommending": ["Recommendation"],
+    "packtools.runs.objects": ["to_chunks", "to_run"],
     "packtools.runs.parts": ["partition", "parts_of"],
     "packtools.runs.predictions": ["Prediction", "Predictions", "load_predictions"],
     "packtools.runs": ["LoadReport", "Run", "load_run", "load_sample", "sample_path"],

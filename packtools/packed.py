@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -210,6 +211,52 @@ class PackedRun:
         self.decisions.to_csv(paths[1], index=False, lineterminator="\n", float_format="%.10g")
         paths[2].write_text(json.dumps(self.to_dict(), ensure_ascii=False, indent=1) + "\n", "utf-8")
         return paths
+
+    def save_predictions(self, path: str | Path, predictions: Mapping[str, str | None] | None = None) -> Path:
+        """Write what a reader is shown, and what it answered, as a predictions file.
+
+        Parameters
+        ----------
+        path : str or Path
+            Of a JSONL file, which is overwritten; its folder is made if it is not there.
+        predictions : mapping of qid to str or None, default None
+            What a reader answered from these contexts; None takes ``run.predictions``.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        SettingError
+            If a prediction is of no query of the run, or the name ends in .gz or .zst.
+        RunFormatError
+            If a text can't be written as UTF-8.
+
+        Notes
+        -----
+        One line a query: query_id, query, top_doc_ids and passages (what was packed, in prompt
+        order), prediction (null where there is none), references, retrieval_source (the run's name)
+        and context_packing. The latter has the keys of `CharacterPack.to_dict`, with the same values
+        for the settings of `PackerConfig.characters`. For all others `config` is that of the packer,
+        and counter, original_context_tokens, packed_context_tokens and dropped (each with its reason)
+        follow; characters and spans are those of the text joined by the separator, or by a blank line
+        without one. A candidate without text counts as an empty one.
+
+        `load_predictions` reads it, and `packing_report` compares two. The same bytes every time.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> import packtools as pt
+        >>> packed = pt.prepare(pt.load_sample()).evaluate(pt.PackerConfig(budget=500))
+        >>> with TemporaryDirectory() as folder:
+        ...     len(pt.load_predictions(packed.save_predictions(f"{folder}/packed.jsonl")))
+        72
+        """
+        from packtools.saving import save_predictions
+
+        return save_predictions(self, path, predictions)
 
     def __repr__(self) -> str:
         mean = self.per_query["n_tokens"].mean()

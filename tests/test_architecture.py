@@ -43,6 +43,7 @@ LAYERS = [
     ["selecting"],
     ["packer", "stages"],
     ["measured", "characters"],
+    ["saving"],
     ["packed"],
     ["prepared"],
     ["tradeoff", "drawing", "comparison", "oracle", "position", "pieces"],
