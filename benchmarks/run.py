@@ -16,6 +16,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
+import loading
 import make_run
 import numpy as np
 import plain_packer
@@ -142,6 +143,7 @@ def in_process_rows(folder: Path, repeat: int) -> tuple[list[Row], str]:
         *character_rows(prepared, repeat),
         *bootstrap_rows(len(prepared.qids), repeat),
         *sweeps.sweep_rows(prepared, max(repeat // 2, 1)),
+        *loading.loading_rows(folder, repeat),
     ]
     return rows, size
 

@@ -15,6 +15,6 @@ def test_the_benchmarks_run_on_a_small_run(tmp_path, monkeypatch):
     make_run.write(tmp_path, 20, 12, 120)
     rows, size = run.in_process_rows(tmp_path, 1)
     assert size.startswith("20 queries, 240 rows")
-    assert len(rows) == 15
-    for name in ("make_run", "run", "rivals", "plain_packer", "sweeps", "timing"):
+    assert len(rows) == 17
+    for name in ("make_run", "run", "rivals", "plain_packer", "sweeps", "timing", "loading"):
         sys.modules.pop(name, None)

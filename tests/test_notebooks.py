@@ -57,11 +57,12 @@ def test_code_cells_are_short_plain_and_preceded_by_prose(cells):
 
 
 ALLOWED = {"packtools", "numpy", "pandas"}
-WORKERS = {"dask", "joblib", "pathlib", "tempfile"}  # what the notebook on workers is about
+FILES, WORKERS = {"pathlib", "tempfile"}, {"dask", "joblib"}  # for notebooks about files, and about workers
 
 
 def test_only_packtools_numpy_and_pandas_are_imported(cells):
-    allowed = ALLOWED | WORKERS if any("partition(" in text(c) for c in cells) else ALLOWED
+    allowed = ALLOWED | (FILES if any("mkdtemp(" in text(c) for c in cells) else set())
+    allowed |= WORKERS if any("parallel_config(" in text(c) for c in cells) else set()
     for cell in cells:
         if cell["cell_type"] == "code":
             for node in ast.walk(ast.parse(text(cell))):
