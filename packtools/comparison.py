@@ -14,6 +14,7 @@ import pandas as pd
 
 from packtools import significance, stats
 from packtools.errors import MetricUnavailable, SettingError, fail, unknown
+from packtools.inference import p_values
 from packtools.metrics import METRICS, Metric
 from packtools.packed import PackedRun
 from packtools.words import chance
@@ -69,15 +70,14 @@ class Comparison:
         and 1, else a paired permutation test), p_holm (corrected over the metrics), wins, ties,
         losses (queries), n_queries, N_queries, unit. NaN in an interval or p is "not testable".
         """
-        columns = list(self.baseline.columns)
         deltas = stats.paired_bootstrap_many(self.baseline, self.candidate, rng=self.rng, method=self.method)
-        rows = {name: self._row(name, delta) for name, delta in zip(columns, deltas, strict=True)}
-        table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("metric")
-        before = list(table.columns).index("wins")
-        table.insert(before, "p_holm", significance.holm(table["p_value"].tolist()))
-        return table
+        sides = self.baseline.to_numpy(np.float64), self.candidate.to_numpy(np.float64)
+        chances = p_values(*sides, self.rng)
+        told = zip(self.baseline.columns, deltas, chances.tolist(), significance.holm(chances), strict=True)
+        rows = {name: self._row(name, delta, p, p_holm) for name, delta, p, p_holm in told}
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("metric")
 
-    def _row(self, name: str, delta: stats.PairedDelta) -> dict[str, Any]:
+    def _row(self, name: str, delta: stats.PairedDelta, p_value: float, p_holm: float) -> dict[str, Any]:
         a, b = self.baseline[name], self.candidate[name]
         metric = self.metrics.get(name)
         better = metric is None or metric.higher_is_better
@@ -88,7 +88,8 @@ class Comparison:
             "delta": delta.delta,
             "ci_low": delta.low,
             "ci_high": delta.high,
-            "p_value": self._p_value(a, b),
+            "p_value": p_value,
+            "p_holm": p_holm,
             "wins": count.wins,
             "ties": count.ties,
             "losses": count.losses,
@@ -96,12 +97,6 @@ class Comparison:
             "N_queries": len(a),
             "unit": "" if metric is None else metric.unit,
         }
-
-    def _p_value(self, a: pd.Series[Any], b: pd.Series[Any]) -> float:
-        both = pd.DataFrame({"a": a, "b": b}).dropna()
-        if both.isin([0.0, 1.0]).all(axis=None):
-            return significance.mcnemar(a, b).p_value
-        return significance.permutation_test(a, b, rng=self.rng).p_value
 
     @cached_property
     def per_query(self) -> pd.DataFrame:

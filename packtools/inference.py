@@ -11,7 +11,7 @@ from packtools.arrays import Floats
 from packtools.significance import holm, mcnemar, permutation_tests
 from packtools.stats import paired_bootstrap_many
 
-__all__ = ["against_first", "distinct_rows", "means"]
+__all__ = ["against_first", "distinct_rows", "means", "p_values"]
 
 
 def means(values: Floats) -> Floats:
@@ -69,7 +69,7 @@ def against_first(values: Mapping[str, Floats], *, rng: int = 0) -> dict[str, di
         return {}
     base, here = np.concatenate(bases).T, np.concatenate(rows).T
     deltas = paired_bootstrap_many(base, here, rng=rng)
-    p_value = _p_values(base, here, rng)
+    p_value = p_values(base, here, rng)
     ends = np.cumsum([len(r) for r in rows])[:-1]
     columns = [[d.delta for d in deltas], [d.low for d in deltas], [d.high for d in deltas], p_value]
     parts = [np.split(np.asarray(column), ends) for column in columns]
@@ -80,8 +80,15 @@ def against_first(values: Mapping[str, Floats], *, rng: int = 0) -> dict[str, di
     return out
 
 
-def _p_values(base: Floats, here: Floats, rng: int) -> Floats:
-    """Test each column: by its flips where both sides are 0 or 1, else by random signs."""
+def p_values(base: Floats, here: Floats, rng: int) -> Floats:
+    """Test each column: by its flips where both sides are 0 or 1, else by random signs.
+
+    Parameters
+    ----------
+    base, here : ndarray of float64, shape (n_queries, n_columns)
+        NaN is "not scored".
+    rng : int
+    """
     unscored = np.isnan(base) | np.isnan(here)
     binary = (((base == 0) | (base == 1)) & ((here == 0) | (here == 1)) | unscored).all(axis=0)
     out = np.full(len(binary), np.nan)

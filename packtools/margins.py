@@ -148,15 +148,20 @@ def non_inferiority_tests(
     return tuple(_judged(where, a, b, margin, higher_is_better, confidence))
 
 
-def _judged(
-    where: str, a: Floats, b: Floats, margin: float, higher_is_better: bool, confidence: float
-) -> list[NonInferiority]:
+def check_asked(where: str, margin: float, confidence: float) -> None:
+    """Refuse a margin or a confidence that breaks its rule."""
     stats.check_size(where, "margin", margin)
     if margin > stats.LARGEST:
         fail(SettingError, where, "margin", f"at most {stats.LARGEST:g}", margin)
-    stats.check_flag(where, higher_is_better)
     if not is_number(confidence) or not 0.5 < confidence < 1:
         fail(SettingError, where, "confidence", "above 0.5 and below 1", confidence)
+
+
+def _judged(
+    where: str, a: Floats, b: Floats, margin: float, higher_is_better: bool, confidence: float
+) -> list[NonInferiority]:
+    check_asked(where, margin, confidence)
+    stats.check_flag(where, higher_is_better)
     margin, confidence, sign = float(margin), float(confidence), 1 if higher_is_better else -1
     found: dict[int, NonInferiority] = {}
     for columns, x, y in stats.in_groups(a, b):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -23,6 +22,7 @@ import pandas as pd
 from packtools.arrays import Floats
 from packtools.errors import SettingError, fail
 from packtools.runs.model import Run
+from packtools.runs.write import write_whole
 
 __all__ = ["Piece", "Shelf", "fingerprint_of_files", "fingerprint_of_run", "mark_of"]
 
@@ -117,9 +117,7 @@ class Shelf:
         np.savez(buffer, allow_pickle=False, **arrays)
         name = hashlib.sha256(" ".join(piece.ids).encode()).hexdigest()[:12]
         path = self.folder / f"{self._stem(piece.source, fingerprint)}-{name}.npz"
-        fresh = path.with_suffix(f".{os.getpid()}.tmp")
-        fresh.write_bytes(buffer.getvalue())
-        fresh.replace(path)
+        write_whole(path, buffer.getvalue(), "sweep")
 
 
 def _read(path: Path) -> Piece | None:

@@ -14,7 +14,7 @@ import pandas as pd
 from packtools.arrays import Floats, Longs
 from packtools.errors import SettingError, fail
 from packtools.inference import distinct_rows, means
-from packtools.margins import NonInferiority, non_inferiority, non_inferiority_tests
+from packtools.margins import NonInferiority, check_asked, non_inferiority, non_inferiority_tests
 from packtools.metrics import Metric
 from packtools.words import amount, points
 
@@ -113,14 +113,16 @@ class Candidates:
 
 def recommend(given: Candidates, margin: float, confidence: float) -> Recommendation:
     """Choose the cheapest setting that passes; see `SweepResult.recommend`."""
+    check_asked("recommend", margin, confidence)
     if given.price.higher_is_better:
         fail(SettingError, "recommend", "cost", "a metric of which less is better", given.price.name)
     places = given.cheaper()
     firsts, kind = distinct_rows(given.quality[places])
-    single = given.judge(places[firsts], margin, confidence)
-    m = sum(test.testable for test in single)
+    scored = ~(np.isnan(given.quality[0]) | np.isnan(given.quality[places[firsts]]))
+    m = int((scored.sum(axis=1) >= 2).sum())
     level = 1 - (1 - confidence) / max(m, 1)
-    tests = [given.judge(places[firsts], margin, level)[k] for k in kind] if m else [single[k] for k in kind]
+    distinct = given.judge(places[firsts], margin, level)
+    tests = [distinct[k] for k in kind]
     table = _table(given, places, tests)
     asked = _Asked(given, places, table, float(margin), confidence, level, m)
     chosen = np.flatnonzero(table["passes"])

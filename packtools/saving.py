@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from packtools.config import PackerConfig
 from packtools.errors import RunFormatError, SettingError, fail, unknown
 from packtools.measured import Kept
 from packtools.progress import progress
+from packtools.runs.write import write_whole
 from packtools.spans import READING_SEPARATOR
 
 if TYPE_CHECKING:
@@ -41,19 +41,8 @@ def save_predictions(
     if blank:
         fail(RunFormatError, WHERE, "qid", "a text that is not white space, for this format", blank[0])
     said = _said(packed, predictions)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    hidden = target.with_name(f".{target.name}")
-    try:
-        with hidden.open("w", encoding="utf-8", newline="\n") as stream:
-            stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(packed, said))
-        os.replace(hidden, target)
-    except UnicodeEncodeError as error:
-        raise RunFormatError(
-            f"{WHERE}: a text can't be stored as UTF-8: {error}. Mend it in the source."
-        ) from error
-    finally:
-        hidden.unlink(missing_ok=True)
-    return target
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(packed, said))
+    return write_whole(target, lines, WHERE)
 
 
 def _said(packed: PackedRun, predictions: Any) -> dict[str, str | None]:

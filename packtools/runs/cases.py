@@ -90,6 +90,7 @@ class Cases:
 
     def __init__(self, path: Path, report: LoadReport, what: str = "line") -> None:
         self.path, self.report, self.what = path, report, what
+        report.counts(path.name, what)
         self.rows: dict[str, list[Any]] = {k: [] for k in ("qid", "docid", "rank", "score")}
         self.extra: dict[str, dict[int, Any]] = {}
         self.passages: dict[str, tuple[str, str]] = {}

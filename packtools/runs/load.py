@@ -142,7 +142,7 @@ def _with_texts(
             "Give the collection too: load_run([run, 'collection.tsv'])."
         )
     qrels, answers = _judgements(parts, report)
-    passages = tables.read_collection(parts["collection"], set(candidates["docid"]), report)
+    passages = tables.read_collection(parts["collection"], set(candidates["docid"].unique()), report)
     queries = tables.read_queries(parts["queries"], report) if "queries" in parts else None
     own = table or Cases(parts["run"], report)
     return Run.from_frames(

@@ -33,6 +33,7 @@ from packtools.runs.layout import (
 from packtools.runs.model import Run
 from packtools.runs.parquet import arrow, write
 from packtools.runs.read_parts import Part
+from packtools.runs.write import write_whole
 from packtools.terms import fit_vectoriser
 
 __all__ = ["is_partition", "part_files", "partition", "parts_of"]
@@ -351,7 +352,5 @@ def _write_manifest(home: Path, run: Run, made: Sequence[dict[str, Any]]) -> Non
         "parts": list(made),
         "report": str(run.report).splitlines(),
     }
-    hidden = home / f".{MANIFEST}"
-    hidden.write_text(json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", "utf-8")
-    os.replace(hidden, home / MANIFEST)
+    write_whole(home / MANIFEST, [json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"], "partition")
     (home / UNFINISHED).unlink()

@@ -66,13 +66,7 @@ class Place:
     def bad(self, error: Unreadable) -> None:
         """Raise for a record that can't be read, or count it if the caller asked to skip."""
         text = error.value if isinstance(error.value, str) else repr(error.value)
-        if self.what == "line" or self.report.bad_lines != "raise":
-            self.report.bad(self.path.name, self.number, error.why, text)
-            return
-        raise RunFormatError(
-            f"load_run: {self.path.name}: record {self.number} {error.why}; got {shown(text)}. "
-            "Mend the record, or load with bad_lines='skip' to leave it out."
-        )
+        self.report.bad(self.path.name, self.number, error.why, text)
 
     def made_id(self) -> str:
         """Make the id of a question that has none."""
@@ -117,6 +111,7 @@ Builder = Callable[[dict[str, Any], Place], Case]
 
 def from_lines(path: Path, report: LoadReport, build: Builder) -> Iterator[tuple[int, Case]]:
     """Build a case of each line of a JSONL file."""
+    report.counts(path.name, "line")
     found = files.json_records(path, report)
     return _cases(((Place(path, number, report), record) for number, record in found), build)
 
@@ -125,6 +120,7 @@ def from_items(
     path: Path, report: LoadReport, build: Builder, items: Iterable[Any]
 ) -> Iterator[tuple[int, Case]]:
     """Build a case of each item of a JSON value that was read whole."""
+    report.counts(path.name, "record")
     found = enumerate(items, 1)
     return _cases(((Place(path, number, report, "record"), item) for number, item in found), build)
 

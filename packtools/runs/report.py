@@ -20,11 +20,14 @@ class Note:
     what: str
     first_line: int | None = None
     n: int = 0
+    unit: str = "line"
 
     def __str__(self) -> str:
         if self.kind in ("read", "joined"):
             return f"{self.file}: {self.what}" if self.file else self.what
-        place = "" if self.first_line is None else f", first at {self.file}:{self.first_line}"
+        place = (
+            "" if self.first_line is None else f", first at {_place(self.file, self.first_line, self.unit)}"
+        )
         return f"{self.file}: {self.what} ({self.n:,}{place})"
 
 
@@ -44,6 +47,11 @@ class LoadReport:
     bad_lines: str = "raise"
     notes: list[Note] = field(default_factory=list)
     _known: dict[tuple[str, str, str], Note] = field(default_factory=dict, repr=False, compare=False)
+    _units: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    def counts(self, file: str, unit: str) -> None:
+        """Say what the numbers of a file count: "line", or "record" of one JSON value or of a table."""
+        self._units[file] = unit
 
     def read(self, file: str, what: str) -> None:
         """Note what a file held."""
@@ -56,7 +64,7 @@ class LoadReport:
     def repaired(self, file: str, what: str, line: int | None = None, n: int = 1) -> None:
         """Note something that was mended; an error in strict mode."""
         if self.strict:
-            place = file if line is None else f"{file}:{line}"
+            place = file if line is None else _place(file, line, self._units.get(file, "line"))
             raise RunFormatError(
                 f"load_run: {place}: {what}. strict=True allows no repair; use strict=False."
             )
@@ -69,14 +77,19 @@ class LoadReport:
     def bad(self, file: str, line: int, why: str, text: str) -> None:
         """Raise for a line that can't be read, or count it if the caller asked to skip."""
         if self.bad_lines == "raise":
-            hint = "Mend the line, or load with bad_lines='skip' to leave it out."
-            raise RunFormatError(f"load_run: {file}:{line} {why}; the line is {shown(text)}. {hint}")
+            unit = self._units.get(file, "line")
+            got = f"the line is {shown(text)}" if unit == "line" else f"got {shown(text)}"
+            place = f"{file}:{line}" if unit == "line" else f"{file}: {unit} {line}"
+            hint = f"Mend the {unit}, or load with bad_lines='skip' to leave it out."
+            raise RunFormatError(f"load_run: {place} {why}; {got}. {hint}")
         self._count("skipped", file, "line that can't be read: " + why, line, 1)
 
     def _count(self, kind: str, file: str, what: str, line: int | None, n: int) -> None:
         note = self._known.get((kind, file, what))
         if note is None:
-            note = self._known[kind, file, what] = Note(kind, file, what, line)
+            note = self._known[kind, file, what] = Note(
+                kind, file, what, line, unit=self._units.get(file, "line")
+            )
             self.notes.append(note)
         note.n += n
 
@@ -97,3 +110,7 @@ class LoadReport:
             for n in self.notes
         )
         return f"<table><tbody>{rows}</tbody></table>"
+
+
+def _place(file: str, number: int, unit: str) -> str:
+    return f"{file}:{number}" if unit == "line" else f"{unit} {number} of {file}"

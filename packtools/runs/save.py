@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -18,6 +17,7 @@ from packtools.errors import RunFormatError, SettingError, fail, shown, unknown
 from packtools.progress import progress
 from packtools.runs.model import Run
 from packtools.runs.parts import partition
+from packtools.runs.write import write_whole
 from packtools.schema import CANDIDATE_COLUMNS
 
 __all__ = ["SAVED", "save_run"]
@@ -234,7 +234,7 @@ def _retrieved(run: Run, qrels: pd.DataFrame) -> npt.NDArray[np.bool_]:
 def _save_jsonl(run: Run, home: Path, stem: str) -> Path:
     if stem.lower().startswith(_OTHER_ROLES):
         stem = f"run-{stem}"
-    return _write(home / f"{stem}.jsonl", map(_json, _records(run)))
+    return write_whole(home / f"{stem}.jsonl", map(_json, _records(run)), WHERE)
 
 
 def _records(run: Run) -> Iterator[dict[str, Any]]:
@@ -287,7 +287,7 @@ def _save_trec(run: Run, home: Path, stem: str) -> list[Path]:
         told = run.answers.items()
         lines["answers.jsonl"] = (_json({"_id": qid, "answers": list(given)}) for qid, given in told)
     _check_empty(home, lines)
-    return [_write(home / name, rows) for name, rows in lines.items()]
+    return [write_whole(home / name, rows, WHERE) for name, rows in lines.items()]
 
 
 def _check_empty(home: Path, names: Iterable[str]) -> None:
@@ -343,20 +343,3 @@ def _by_query(run: Run, columns: list[str]) -> Iterator[tuple[str, list[tuple[An
 
 def _json(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False) + "\n"
-
-
-def _write(path: Path, lines: Iterable[str]) -> Path:
-    """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    hidden = path.with_name(f".{path.name}")
-    try:
-        with hidden.open("w", encoding="utf-8", newline="\n") as stream:
-            stream.writelines(lines)
-        os.replace(hidden, path)
-    except UnicodeEncodeError as error:
-        raise RunFormatError(
-            f"{WHERE}: {path.name}: a text can't be stored as UTF-8: {error}. Mend it in the source."
-        ) from error
-    finally:
-        hidden.unlink(missing_ok=True)
-    return path
