@@ -200,6 +200,12 @@ def place(label: Any, x: float, y: float, text: str) -> None:
         label.set_text(text)
 
 
+def near_right(ax: Any, x: float) -> bool:
+    """Whether a point is so far right on a log axis that its label belongs on its left."""
+    left, right = np.log(ax.get_xlim())
+    return bool(x > 0 and np.log(x) > left + 0.6 * (right - left))
+
+
 def drawable(text: str, longest: int = LONGEST) -> str:
     """Make a text safe to draw: characters that the font lacks become "□", long lines are cut."""
     known = _glyphs()

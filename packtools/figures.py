@@ -117,7 +117,7 @@ class TradeOffFigure:
             here["quality"] * scale,
             f"this setting: {here['n_tokens']:,.0f}",
         )
-        near_edge = here["n_tokens"] > 0.6 * self.axes.get_xlim()[1]
+        near_edge = drawing.near_right(self.axes, here["n_tokens"])
         self._here_label.set_horizontalalignment("right" if near_edge else "left")
         self._here_label.set_position((-9 if near_edge else 9, -8))
         self.axes.set_xlabel(f"{noun} per query, mean (log scale)", fontsize=self.small + 1, color=INK)

@@ -198,7 +198,11 @@ class _Asked:
         elif not len(self.table):
             sentences = ["No setting costs less than the baseline."]
         elif not self.m:
-            sentences.append("Fewer than two queries are scored on both sides.")
+            n = int((~np.isnan(self.given.quality[0])).sum())
+            scored = (
+                f"“{words}” is scored on {n:,} of {self.given.quality.shape[1]:,} queries of the baseline"
+            )
+            sentences.append(f"{scored}; it takes two that are scored on both sides.")
         else:
             sentences += self._nearest(int(np.nanargmin(bounds)), at_most)
         return self._made(None, None, at_most, sentences[0].rstrip("."), sentences)

@@ -127,8 +127,7 @@ def headroom_figure(
 
 def _name(ax: Any, x: float, y: float, text: str, color: str, size: float, *, below: bool = False) -> None:
     """Write a name beside its point, on the side where there is room."""
-    left, right = np.log(ax.get_xlim())
-    near_edge = np.log(x) > left + 0.6 * (right - left)
+    near_edge = drawing.near_right(ax, x)
     ax.annotate(
         drawable(text),
         (x, y),

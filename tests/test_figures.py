@@ -183,3 +183,17 @@ def test_curves_are_named_where_they_begin_and_share_one_baseline():
         assert names[name].get_window_extent(renderer).x0 >= axes.get_window_extent(renderer).x0 - 2
     with pytest.raises(pt.SettingError, match="vary 'cap' is unknown; known: 'budget', 'passage_budget'"):
         pt.trade_off(prepared, config, [200], vary="cap")
+
+
+@pytest.mark.parametrize("share", [0.2, 0.4, 0.6, 0.8, 0.98])
+def test_the_label_of_this_setting_stays_inside(share):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    prepared = pt.prepare(pt.load_sample(), counter="chars")
+    full = prepared.evaluate(pt.unpacked(pt.PackerConfig(separator="\n\n"))).per_query["n_chars"].mean()
+    config = pt.PackerConfig(budget=int(full * share), separator="\n\n", detect_conflicts=False)
+    drawn = pt.ExplorerModel(prepared, config=config).view().figure()
+    FigureCanvasAgg(drawn).draw()
+    label = next(t for t in drawn.axes[0].texts if t.get_text().startswith("this setting"))
+    assert label.get_window_extent().x1 <= drawn.bbox.x1
+    assert label.get_window_extent().x0 >= 0

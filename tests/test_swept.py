@@ -314,7 +314,9 @@ def test_nothing_cheaper_and_nothing_scored():
     assert dear.recommend().sentences == ("No setting costs less than the baseline.",)
     unscored = made_of([[2.0] * 5, [1.0] * 5], np.full((2, 5), np.nan)).recommend()
     assert unscored.setting is None
-    assert unscored.sentences[1] == "Fewer than two queries are scored on both sides."
+    assert unscored.sentences[1] == (
+        "“answer kept” is scored on 0 of 5 queries of the baseline; it takes two that are scored on both sides."
+    )
     assert json.loads(json.dumps(unscored.to_dict()))["at_most"] is None
 
 
