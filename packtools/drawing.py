@@ -200,10 +200,16 @@ def place(label: Any, x: float, y: float, text: str) -> None:
         label.set_text(text)
 
 
-def near_right(ax: Any, x: float) -> bool:
-    """Whether a point is so far right on a log axis that its label belongs on its left."""
+def near_right(ax: Any, x: float, text: str, size: float) -> bool:
+    """Whether a text beside a point of a log axis would run out on the right."""
     left, right = np.log(ax.get_xlim())
-    return bool(x > 0 and np.log(x) > left + 0.6 * (right - left))
+    return bool(x > 0 and (np.log(x) - left) / (right - left) > 1 - _share(ax, text, size))
+
+
+def _share(ax: Any, text: str, size: float) -> float:
+    """Give the share of the width of axes that a text takes: letters are 0.62 em wide."""
+    wide = ax.get_position().width * ax.figure.get_figwidth()
+    return float(0.62 * size * len(text) / 72 / wide + 0.03)
 
 
 def drawable(text: str, longest: int = LONGEST) -> str:
@@ -243,9 +249,8 @@ def name_ends(ax: Any, ends: list[tuple[float, float, str, str]], size: float) -
     """Write names left of the points where curves begin, none over another."""
     ends = [end for end in ends if end[1] > 0]
     left, right = ax.get_xlim()
-    wide = ax.get_position().width * ax.figure.get_figwidth()
-    for _, x, name, _ in ends:  # room for the name: its share of the width, letters being 0.62 em wide
-        share = min(0.62 * size * len(name) / 72 / wide + 0.03, 0.8)
+    for _, x, name, _ in ends:  # room for the name
+        share = min(_share(ax, name, size), 0.8)
         left = min(left, x / (right / x) ** (share / (1 - share)))
     ax.set_xlim(left, right)
     bottom, top = ax.get_ylim()

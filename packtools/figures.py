@@ -111,13 +111,9 @@ class TradeOffFigure:
         drawing.place(
             self._base_label, base["n_tokens"], zero, f"{curve.index[0]}: {base['n_tokens']:,.0f} {noun}"
         )
-        drawing.place(
-            self._here_label,
-            here["n_tokens"],
-            here["quality"] * scale,
-            f"this setting: {here['n_tokens']:,.0f}",
-        )
-        near_edge = drawing.near_right(self.axes, here["n_tokens"])
+        words = f"this setting: {here['n_tokens']:,.0f}"
+        drawing.place(self._here_label, here["n_tokens"], here["quality"] * scale, words)
+        near_edge = drawing.near_right(self.axes, here["n_tokens"], words, self.small)
         self._here_label.set_horizontalalignment("right" if near_edge else "left")
         self._here_label.set_position((-9 if near_edge else 9, -8))
         self.axes.set_xlabel(f"{noun} per query, mean (log scale)", fontsize=self.small + 1, color=INK)

@@ -127,7 +127,7 @@ def headroom_figure(
 
 def _name(ax: Any, x: float, y: float, text: str, color: str, size: float, *, below: bool = False) -> None:
     """Write a name beside its point, on the side where there is room."""
-    near_edge = drawing.near_right(ax, x)
+    near_edge = drawing.near_right(ax, x, text, size)
     ax.annotate(
         drawable(text),
         (x, y),
