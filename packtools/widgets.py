@@ -213,7 +213,9 @@ class Explorer:
         return guarded
 
     def _slider_moved(self, event: Any) -> None:
-        if not self._following:
+        """Take a move; the browser putting the handle on the nearest step is none."""
+        step = abs(math.log10(event["new"] / event["old"]))
+        if not self._following and step > 0.501 * self.budget_slider.step:
             self._follow(self.budget, round_budget(self.budget_slider.value))
             self._changed(event)
 

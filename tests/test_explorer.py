@@ -109,6 +109,15 @@ def test_controls_move_the_model_and_follow_each_other(panel):
     assert "3,870" not in panel.answer.value
 
 
+def test_the_browser_putting_the_slider_on_a_step_changes_no_setting(panel):
+    # It shows 431 as the nearest of its steps, half a hundredth of a decade away at most.
+    panel.budget.value = 431
+    panel.budget_slider.value = 431 * 10**0.0049
+    assert panel.budget.value == panel.model.config.budget == 431
+    panel.budget_slider.value *= 10**-0.01  # one step back by keyboard
+    assert panel.model.config.budget == 425
+
+
 def test_a_move_computes_once_and_changes_picture_and_words(panel, monkeypatch):
     calls = []
     original = panel.model.view
