@@ -394,5 +394,5 @@ def _numbers(name: str, given: object, n: int) -> Floats:
 
 
 def _write_parquet(frame: pd.DataFrame, path: Path) -> None:
-    pa = arrow("SweepResult.save")
+    pa = arrow()
     pa.parquet.write_table(pa.Table.from_pandas(frame, preserve_index=False), path)

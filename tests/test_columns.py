@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,9 +19,6 @@ from hypothesis import strategies as st
 import packtools as pt
 from packtools.runs.columns import COLUMN_ROLES
 from packtools.runs.rows import as_list
-
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
 
 KINDS = ["csv", "tsv", "jsonl", "parquet"]
 IDS = ["007", "72057594038135102", "18_19", "1e5", "NA", "nan", "None", "true", "0x10", "1.0", " a "]  # P86

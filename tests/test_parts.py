@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import sys
 import tempfile
 from pathlib import Path
 
@@ -671,19 +670,6 @@ def test_a_column_of_mixed_types_and_a_text_that_is_no_text_are_told(tmp_path):
     run = pt.Run.from_frames(rows.drop(columns="more"), {"x": "\ud800", "y": "text"})
     with pytest.raises(pt.RunFormatError, match="a text can't be stored as UTF-8"):
         partition(run, tmp_path / "p")
-
-
-def test_a_missing_pyarrow_is_told_with_the_line_that_installs_it(odd, stored, monkeypatch, tmp_path):
-    for name in [m for m in sys.modules if m.split(".")[0] == "pyarrow"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    tail = ": needs the package 'pyarrow', which is not installed. Run: pip install 'rag-packtools[parquet]'"
-    for where, call in (
-        ("partition", lambda: partition(odd, tmp_path / "p")),
-        ("load_run", lambda: pt.load_run(stored)),
-    ):
-        with pytest.raises(pt.MissingExtra) as error:
-            call()
-        assert str(error.value) == where + tail
 
 
 def test_the_command_says_what_it_wrote(odd, tmp_path, capsys):

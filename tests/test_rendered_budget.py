@@ -57,7 +57,6 @@ def pdf_text(real) -> pt.Run:
 
 
 def autorag(real) -> pt.Run:
-    pytest.importorskip("pyarrow")
     frame = pd.read_parquet(real / "autorag" / "passage_reranker_best_0.parquet")
     return listed([list(contents) for contents in frame["retrieved_contents"]])
 

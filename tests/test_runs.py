@@ -614,10 +614,11 @@ def test_lines_of_wrong_fields_are_never_shifted(files, text):
 
 
 FIELDS = [
-    st.sampled_from(["q1", "007", "1", "q\u00a02", ""]), st.sampled_from(["Q0", "0", ""]),
-    st.sampled_from(["d1", "08", "d\u3000x", ""]), st.sampled_from(["1", "2", "01", "1.0", "x", "1_0", ""]),
-    st.sampled_from(["1.5", "-3", "1e-5", "nan", "1e400", "True", "0x1", "1_5", ""]),
-    st.sampled_from(["t", "tag", ""]),
+    st.sampled_from(["q1", "007", "1", "q\u00a02", '"q1"', "NA", ""]), st.sampled_from(["Q0", "0", "null", ""]),
+    st.sampled_from(["d1", "08", "d\u3000x", "d\v", "'d", "1e5", ""]),
+    st.sampled_from(["1", "2", "01", "+1", "1.0", "x", "0x1F", "1_0", ""]),
+    st.sampled_from(["1.5", "-3", "1e-5", "5.", ".5", "+1", "nan", "Infinity", "1e400", "True", "0x1p3", "1_5", "1,5", ""]),
+    st.sampled_from(["t", "tag", '"', "t\r", ""]),
 ]  # fmt: skip
 
 

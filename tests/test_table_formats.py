@@ -7,12 +7,11 @@ import csv
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import packtools as pt
-
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
 
 
 def notes(run: pt.Run, kind: str) -> str:
@@ -163,13 +162,6 @@ def test_real_autorag_files_that_are_no_run_say_so(real):
         pt.RunFormatError, match="3 files could be the run: generator_best_0, lexical_retrieval"
     ):
         pt.load_run(real / "autorag")
-
-
-def test_without_pyarrow_the_error_has_the_pip_line(tmp_path, monkeypatch):
-    path = autorag(tmp_path / "x.parquet", row("q"))
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
-    with pytest.raises(pt.MissingExtra, match=r"pip install 'rag-packtools\[parquet\]'"):
-        pt.load_run(path)
 
 
 def haystack_rows(path: Path) -> list[dict]:

@@ -119,7 +119,9 @@ def read_table(path: Path, columns: Mapping[str, str], report: LoadReport) -> Ta
     of the mapped columns; a text that repeats is held once.
     """
     table = Table(path, report, columns)
-    raw = progress(table_rows(path, list(columns.values()), report), f"read {path.name}")
+    raw = table_rows(path, list(columns.values()), report)
+    if table_kind(path) != "jsonl":  # lines bring a bar of their own
+        raw = progress(raw, f"read {path.name}")
     rows = ((n, place, {role: row[c] for role, c in columns.items()}) for n, place, row in raw)
     table.take_rows(rows)
     return table

@@ -9,16 +9,19 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from packtools.errors import RunFileMissing, RunFormatError, missing_extra, shown
+from packtools.progress import byte_progress
 from packtools.runs.report import LoadReport
 
 DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
 BOM = b"\xef\xbb\xbf"
+PACKED = (".gz", ".zst")
 MIB = 1 << 20
+BLOCK = MIB // 8
 ID_KEYS = (
     "_id", "id", "docid", "doc_id", "pid", "passage_id", "qid", "query_id", "top_doc_ids",
     "retrieved_context_ids",
@@ -37,13 +40,13 @@ def existing(path: Path) -> Path:
     raise RunFileMissing(f"load_run: {shown(str(path))} does not exist. Check the path.")
 
 
-def open_bytes(path: Path) -> IO[bytes]:
+def open_bytes(path: Path) -> io.BufferedIOBase:
     """Open a file for reading, unpacked if its name ends in .gz or .zst."""
     if existing(path).is_dir():
         raise RunFormatError(f"load_run: {shown(str(path))} is a folder where a file is wanted.")
     packed = path.suffix.lower()
     if packed == ".gz":
-        return gzip.open(path, "rb")  # type: ignore[return-value]
+        return gzip.open(path, "rb")
     if packed == ".zst":
         return io.BufferedReader(_Zstandard(path), MIB)
     return path.open("rb")
@@ -94,28 +97,54 @@ class _Zstandard(io.RawIOBase):
         super().close()
 
 
-def byte_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Give numbered lines without their end; a byte-order mark is dropped."""
-    number = 0
+def line_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Give many whole lines at a time without the last line's end, and the number of the first.
+
+    A byte-order mark is dropped.
+    """
+    number, held = 1, [b""]
     try:
         with open_bytes(path) as stream:
-            for number, raw in enumerate(stream, 1):
-                line = raw.removesuffix(b"\n").removesuffix(b"\r")
-                yield number, line.removeprefix(BOM) if number == 1 else line
+            reads = iter(lambda: stream.read1(BLOCK), b"")
+            size = None if path.suffix.lower() in PACKED else path.stat().st_size
+            for read in byte_progress(reads, f"read {path.name}", size):
+                lines, end, rest = read.rpartition(b"\n")
+                held.append(lines if end else rest)
+                if end:
+                    block, held = b"".join(held), [rest]
+                    yield number, block.removeprefix(BOM) if number == 1 else block
+                    number += block.count(b"\n") + 1
     except DAMAGED as error:
         raise RunFormatError(
-            f"load_run: {path.name} is damaged after line {number:,}: {error}. Get the file again."
+            f"load_run: {path.name} is damaged after line {number - 1:,}: {error}. Get the file again."
         ) from error
+    if any(held):
+        block = b"".join(held)
+        yield number, block.removeprefix(BOM) if number == 1 else block
 
 
 def text_lines(path: Path, report: LoadReport) -> Iterator[tuple[int, str]]:
-    """Give numbered, decoded lines; blank ones are counted and left out."""
-    for number, raw in byte_lines(path):
+    """Give numbered, decoded lines without their end; blank ones are counted and left out."""
+    for first, block in line_blocks(path):
+        yield from _plain_lines(first, block) or _odd_lines(first, block, path, report)
+
+
+def _plain_lines(first: int, block: bytes) -> Iterable[tuple[int, str]] | None:
+    """Give the lines of a block; None if any asks for a closer look."""
+    try:
+        lines = block.decode("utf-8").split("\n")
+    except UnicodeDecodeError:
+        return None
+    return enumerate(lines, first) if b"\r" not in block and all(map(str.strip, lines)) else None
+
+
+def _odd_lines(first: int, block: bytes, path: Path, report: LoadReport) -> Iterator[tuple[int, str]]:
+    for number, raw in enumerate(block.split(b"\n"), first):
         if not raw.strip():
             report.ignored(path.name, "blank line", number)
             continue
         try:
-            yield number, raw.decode("utf-8")
+            yield number, raw.removesuffix(b"\r").decode("utf-8")
         except UnicodeDecodeError as error:
             report.bad(path.name, number, f"is not UTF-8 (byte {error.start + 1})", repr(raw[:60]))
 

@@ -15,7 +15,8 @@ from packtools.runs.columns import Table, check_columns, read_table
 from packtools.runs.files import existing
 from packtools.runs.find import CASES, FORMAT_ROLE, SUBFOLDERS, Paths, find_files, holds_run, path_of, stem
 from packtools.runs.formats import FORMATS, get_format, tell
-from packtools.runs.model import TIES, Run
+from packtools.runs.frames import TIES
+from packtools.runs.model import Run
 from packtools.runs.read_parts import load_parts
 from packtools.runs.records import head_of
 from packtools.runs.report import LoadReport
@@ -198,7 +199,10 @@ def _read_cases(
     cases = Cases(path, report, known.what)
     inside = run if known.runs is not None and run in known.runs(path) else None
     chosen = () if known.runs is None else (inside,)
-    for number, case in progress(known.read(path, report, *chosen), f"read {path.name}"):
+    found = known.read(path, report, *chosen)
+    if known.what != "line":  # lines bring a bar of their own
+        found = progress(found, f"read {path.name}")
+    for number, case in found:
         cases.add(number, case)
     return cases, inside
 

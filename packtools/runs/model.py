@@ -12,11 +12,16 @@ import numpy as np
 import pandas as pd
 
 from packtools.errors import RunFormatError, SettingError, fail, unknown
+from packtools.runs.frames import (
+    SAMPLE_IDS,
+    join_report,
+    ordered_candidates,
+    passage_frame,
+    qrel_frame,
+    text_index,
+)
 from packtools.runs.report import LoadReport
-from packtools.schema import CANDIDATE_COLUMNS, QREL_COLUMNS, Chunk
-
-SAMPLE_IDS = 5
-TIES = ("rank", "trec_eval")
+from packtools.schema import Chunk
 
 
 @dataclass(frozen=True)
@@ -87,13 +92,13 @@ class Run:
             If a column is missing or no candidate has passage text.
         """
         report = LoadReport() if report is None else report
-        texts = _passage_frame(passages)
+        texts = passage_frame(passages)
         queries = None if queries is None else {str(q): str(t) for q, t in queries.items()}
-        ordered = _ordered(candidates, queries, report, name, ties)
+        ordered = ordered_candidates(candidates, queries, report, name, ties)
         qids = list(ordered["qid"].cat.categories)
-        _join_report(ordered, texts, report, whole=cls is Run)
+        join_report(ordered, texts, report, whole=cls is Run)
         if qrels is not None:
-            qrels = _qrel_frame(qrels, qids, report)
+            qrels = qrel_frame(qrels, qids, report)
             if len(qrels) and not qrels["docid"].isin(ordered["docid"].cat.categories).any():
                 report.joined(
                     f"no judged document was retrieved; judged ids: {list(qrels['docid'][:SAMPLE_IDS])}"
@@ -106,18 +111,18 @@ class Run:
             )
             report.joined(what)
         text = pd.DataFrame(
-            {"text": [known.get(q, "") for q in qids]}, index=_index(qids, "qid"), dtype=object
+            {"text": [known.get(q, "") for q in qids]}, index=text_index(qids, "qid"), dtype=object
         )
         told = None
         if answers is not None:
             given = {str(q): _answer_tuple(a) for q, a in answers.items()}
             values = [given.get(q, ()) for q in qids]
-            told = pd.Series(values, index=_index(qids, "qid"), name="answers", dtype=object)
+            told = pd.Series(values, index=text_index(qids, "qid"), name="answers", dtype=object)
             report.joined(f"answers for {sum(map(bool, values)):,} of {len(qids):,} queries")
         read = None
         if predictions is not None:
             said = {str(q): p for q, p in predictions.items()}
-            read = pd.Series([said.get(q) for q in qids], index=_index(qids, "qid"), dtype=object)
+            read = pd.Series([said.get(q) for q in qids], index=text_index(qids, "qid"), dtype=object)
             report.joined(f"predictions for {int(read.notna().sum()):,} of {len(qids):,} queries")
             read = read.rename("prediction")
         return cls(name, text, ordered, texts, qrels, told, read, report)
@@ -248,152 +253,3 @@ def _answer_tuple(given: object) -> tuple[str, ...]:
 
 def _yes(value: object) -> str:
     return "no" if value is None else "yes"
-
-
-def _index(values: Iterable[str], name: str) -> pd.Index[Any]:
-    index: pd.Index[Any] = pd.Index(np.array(list(values), dtype=object), dtype=object, name=name)
-    return index
-
-
-def _passage_frame(passages: Mapping[str, str] | pd.DataFrame) -> pd.DataFrame:
-    if isinstance(passages, pd.DataFrame):
-        for column in ("title", "text"):
-            if column not in passages:
-                rule = f"a table with a column {column!r}"
-                fail(RunFormatError, "Run.from_frames", "passages", rule, list(passages.columns))
-        frame = passages
-        if not all(isinstance(docid, str) for docid in frame.index):
-            frame = frame.set_axis(_index(map(str, frame.index), "docid"))
-    else:
-        frame = pd.DataFrame({"title": "", "text": list(passages.values())}, dtype=object)
-        frame.index = _index(map(str, passages), "docid")
-    if not frame.index.is_unique:
-        twice = frame.index[frame.index.duplicated()][0]
-        fail(RunFormatError, "Run.from_frames", "passages", "a table with each docid once", twice)
-    for docid, text in zip(frame.index, frame["text"], strict=True):
-        if not isinstance(text, str):
-            hint = f"Passage {docid!r}; leave it out if it has no text."
-            fail(RunFormatError, "Run.from_frames", "passages", "texts (strings)", text, hint)
-    return frame
-
-
-def _ordered(
-    candidates: pd.DataFrame, queries: Mapping[str, str] | None, report: LoadReport, name: str, ties: str
-) -> pd.DataFrame:
-    """Sort by query and rank rule, keep the best of repeats, and number ranks 1, 2, …"""
-    if ties not in TIES:
-        unknown(RunFormatError, "Run.from_frames", "ties", ties, TIES)
-    rank, score = _checked(candidates)
-    qid, docid = (_categorical(candidates[c], c) for c in ("qid", "docid"))
-    present = set(qid.categories)
-    order = [q for q in queries if q in present] if queries else []
-    seen = set(order)
-    qid = qid.reorder_categories(order + sorted(q for q in present if q not in seen))
-    worst = np.where(np.isfinite(score), -score, np.inf)
-    if ties == "trec_eval":
-        alphabet = np.argsort(np.argsort(docid.categories.to_numpy(dtype=object)))
-        by = np.lexsort((-alphabet[docid.codes], worst, qid.codes))
-    else:
-        by = np.lexsort((rank, worst, qid.codes))
-    q = qid.codes[by].astype(np.int64)
-    moved = (q[1:] == q[:-1]) & (rank[by][1:] < rank[by][:-1])
-    if moved.any() and ties == "rank":
-        n = len(np.unique(q[1:][moved]))
-        report.ignored(name, "query whose ranks disagree with its scores: sorted by score", n=n)
-    _, firsts = np.unique(q * (len(docid.categories) + 1) + docid.codes[by], return_index=True)
-    if len(firsts) < len(by):
-        report.repaired(name, "document repeated for a query: the best rank stays", n=len(by) - len(firsts))
-    by = by[np.sort(firsts)]
-    codes = qid.codes[by].astype(np.int64)
-    fresh = (np.arange(len(by)) - np.searchsorted(codes, codes) + 1).astype(np.int32)
-    frame = pd.DataFrame({"qid": qid[by], "docid": docid[by], "rank": fresh, "score": score[by]})
-    for extra in candidates.columns:
-        if extra not in frame:
-            frame[extra] = candidates[extra].to_numpy()[by]
-    return frame
-
-
-def _checked(candidates: pd.DataFrame) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Check a candidate table; give its ranks and scores, the latter from the rank if there are none."""
-    for column in ("qid", "docid", "rank"):
-        if column not in candidates:
-            rule, hint = (
-                f"a table with a column {column!r}",
-                f"A run table has {', '.join(CANDIDATE_COLUMNS)}.",
-            )
-            fail(RunFormatError, "Run.from_frames", "candidates", rule, list(candidates.columns), hint)
-    if not len(candidates):
-        fail(
-            RunFormatError, "Run.from_frames", "candidates", "a table with at least one row", candidates.shape
-        )
-    out = []
-    for column in ("rank", "score") if "score" in candidates else ("rank",):
-        try:
-            out.append(pd.to_numeric(candidates[column]).to_numpy(np.float64, na_value=np.nan))
-        except (TypeError, ValueError) as error:
-            raise RunFormatError(f"Run.from_frames: column '{column}' must hold numbers: {error}.") from error
-    rank = out[0]
-    if not np.isfinite(rank).all():
-        fail(RunFormatError, "Run.from_frames", "rank", "a whole number in every row", "a missing value")
-    score = out[1] if len(out) > 1 else 1.0 / np.maximum(rank, 1.0)
-    return rank, np.where(np.isfinite(score), score, np.nan)
-
-
-def _categorical(values: pd.Series[Any], name: str) -> pd.Categorical:
-    """Number ids; the categories are plain Python strings, whatever string type pandas prefers."""
-    if values.isna().any():
-        fail(RunFormatError, "Run.from_frames", name, "an id in every row", "a missing value")
-    if isinstance(values.dtype, pd.CategoricalDtype) and all(
-        isinstance(c, str) for c in values.cat.categories
-    ):
-        used = values.cat.remove_unused_categories().cat
-        if "" in used.categories:
-            fail(RunFormatError, "Run.from_frames", name, "an id that is not empty in every row", "")
-        return pd.Categorical.from_codes(used.codes, _index(map(str, used.categories), "id"))
-    codes, found = pd.factorize(np.array([str(v) for v in values], dtype=object))
-    if "" in found:
-        fail(RunFormatError, "Run.from_frames", name, "an id that is not empty in every row", "")
-    return pd.Categorical.from_codes(codes, _index(found, "id"))
-
-
-def _join_report(candidates: pd.DataFrame, passages: pd.DataFrame, report: LoadReport, whole: bool) -> None:
-    """Say how much of the run has text; none at all is an error, but for a part of a run."""
-    docids = candidates["docid"].cat.categories
-    has = np.asarray(docids.isin(passages.index))[candidates["docid"].cat.codes]
-    n = len(candidates)
-    if whole and n and not has.any():
-        theirs = ", ".join(map(repr, docids[:SAMPLE_IDS]))
-        some = passages.attrs.get("sample_ids") or list(passages.index[:SAMPLE_IDS])
-        ours = ", ".join(map(repr, some)) or "none"
-        raise RunFormatError(
-            f"load_run: 0 of {n:,} candidates have passage text. Ids in the run: {theirs}; ids in the "
-            f"collection: {ours}. Give the collection that the run was made from."
-        )
-    report.joined(f"passage text for {int(has.sum()):,} of {n:,} candidates ({has.mean():.0%})")
-    qids = candidates["qid"].cat
-    told = np.zeros(len(qids.categories), dtype=bool)
-    told[qids.codes.to_numpy()[has]] = True
-    bare = list(qids.categories[~told])
-    if bare:
-        listed = ", ".join(bare[:SAMPLE_IDS])
-        report.joined(f"{len(bare):,} queries have no passage text at all, such as {listed}")
-
-
-def _qrel_frame(qrels: pd.DataFrame, qids: list[str], report: LoadReport) -> pd.DataFrame:
-    for column in QREL_COLUMNS:
-        if column not in qrels:
-            rule, hint = f"a table with a column {column!r}", f"Qrels have {', '.join(QREL_COLUMNS)}."
-            fail(RunFormatError, "Run.from_frames", "qrels", rule, list(qrels.columns), hint)
-    try:
-        label = pd.to_numeric(qrels["label"]).to_numpy()
-    except (TypeError, ValueError) as error:
-        raise RunFormatError(f"Run.from_frames: column 'label' must hold numbers: {error}.") from error
-    ids = {c: np.array([str(v) for v in qrels[c]], dtype=object) for c in ("qid", "docid")}
-    known = set(qids)
-    judged = dict.fromkeys(ids["qid"])
-    absent = [q for q in judged if q not in known]
-    report.joined(f"{len(judged) - len(absent):,} of {len(qids):,} queries are judged")
-    if absent:
-        listed = ", ".join(absent[:SAMPLE_IDS])
-        report.joined(f"{len(absent):,} judged queries are not in the run, such as {listed}")
-    return pd.DataFrame({**ids, "label": label})

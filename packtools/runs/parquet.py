@@ -1,7 +1,4 @@
-"""Parquet files: written the same on every repeat; read by column name, each column checked.
-
-pyarrow is loaded when a file is first touched, and not needed before.
-"""
+"""Parquet files: written the same on every repeat; read by column name, each column checked."""
 
 from __future__ import annotations
 
@@ -15,22 +12,19 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from packtools.errors import RunFormatError, fail, missing_extra
+from packtools.errors import RunFormatError, fail
 from packtools.runs.report import LoadReport
 
 
-def arrow(where: str) -> Any:
-    """Give pyarrow, or say how to install it."""
-    try:
-        importlib.import_module("pyarrow.parquet")
-        return importlib.import_module("pyarrow")
-    except ImportError as error:
-        missing_extra(where, "pyarrow", "parquet", error)
+def arrow() -> Any:
+    """Give pyarrow with its Parquet part, loaded when a file is first touched."""
+    importlib.import_module("pyarrow.parquet")
+    return importlib.import_module("pyarrow")
 
 
 def write(columns: dict[str, Any], path: Path) -> None:
     """Write arrow arrays by name; the same arrays give the same bytes."""
-    pa = arrow("partition")
+    pa = arrow()
     pa.parquet.write_table(pa.table(columns), path, compression="zstd")
 
 
@@ -57,7 +51,7 @@ class ParquetTable:
         needed: Sequence[str],
         optional: Sequence[str] | None = (),
     ) -> None:
-        self.pa, self.label, self.report = arrow("load_run"), label, report
+        self.pa, self.label, self.report = arrow(), label, report
         if not path.exists():
             raise RunFormatError(
                 f"load_run: {label} is missing. A part is a folder with candidates.parquet, queries.parquet "

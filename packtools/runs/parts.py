@@ -75,8 +75,6 @@ def partition(
     ------
     SettingError
         If `parts` is more than there are queries, or the folder holds anything else.
-    MissingExtra
-        If pyarrow is not installed.
 
     Notes
     -----
@@ -114,7 +112,6 @@ def partition(
     ...     load_run(first).n_queries, load_run(folder).n_queries
     (24, 72)
     """
-    arrow("partition")
     if not isinstance(run, Run):
         from packtools.runs.load import load_run
 
@@ -187,7 +184,7 @@ class _Source:
     """Hold a run so that the rows of any block of queries are slices."""
 
     def __init__(self, run: Run) -> None:
-        self.run, self.pa = run, arrow("partition")
+        self.run, self.pa = run, arrow()
         frame = run.candidates
         query = frame["qid"].cat.codes.to_numpy()
         if list(frame["qid"].cat.categories) != list(run.queries.index) or (query[1:] < query[:-1]).any():
@@ -333,7 +330,7 @@ def _in_the_way(path: Path) -> None:
 
 
 def _write_weights(home: Path, terms: Sequence[str], idf: npt.NDArray[np.float64]) -> None:
-    pa = arrow("partition")
+    pa = arrow()
     write({"term": pa.array(terms, pa.string()), "idf": pa.array(idf, pa.float64())}, home / WEIGHTS)
 
 

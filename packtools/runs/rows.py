@@ -223,7 +223,7 @@ def _all_fields(path: Path, wanted: Sequence[str]) -> list[str]:
 
 @contextmanager
 def _parquet(path: Path) -> Iterator[Any]:
-    pa = arrow("load_run")
+    pa = arrow()
     try:
         with pa.parquet.ParquetFile(path) as file:
             yield file

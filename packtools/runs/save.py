@@ -61,8 +61,6 @@ def save_run(run: Run, folder: str | Path, format: str = "jsonl", *, lossy: bool
         have none), or the folder holds other files.
     RunFormatError
         If an id or a text can't be written at all, whatever `lossy` says.
-    MissingExtra
-        If pyarrow is not installed, for "parquet".
 
     Notes
     -----

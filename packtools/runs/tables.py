@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from packtools.progress import progress
 from packtools.runs.files import id_of, json_records, text_lines, text_of
-from packtools.runs.model import SAMPLE_IDS
+from packtools.runs.frames import SAMPLE_IDS
 from packtools.runs.report import LoadReport
 
 DOC_KEYS = ("_id", "id", "docid", "doc_id", "pid", "passage_id")
@@ -36,7 +35,7 @@ def read_collection(path: Path, wanted: Container[str], report: LoadReport) -> p
     texts: list[str] = []
     some: list[str] = []
     n = 0
-    for number, docid, title, text in progress(_passages(path, report), f"read {path.name}"):
+    for number, docid, title, text in _passages(path, report):
         n += 1
         if n <= SAMPLE_IDS:
             some.append(docid)

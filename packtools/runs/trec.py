@@ -12,22 +12,15 @@ import numpy.typing as npt
 import pandas as pd
 
 from packtools.errors import RunFormatError
-from packtools.progress import progress
 from packtools.runs.files import BOM, DAMAGED, open_bytes, text_lines
+from packtools.runs.frames import text_index
 from packtools.runs.report import LoadReport
 
 RUN_FIELDS = "qid Q0 docid rank score tag"
-Bytes = npt.NDArray[np.uint8]
-Words = npt.NDArray[np.uint64]
-Places = npt.NDArray[np.int64]
-WIDE = 256
-"""Bytes of a field; a file with longer ones goes to the careful reader."""
 _WHOLE = re.compile(r"[+-]?[0-9]{1,15}")
 _NUMBER = re.compile(
     r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:nan|inf|infinity)", re.I
 )
-_MASKS = np.array([256**n - 1 for n in range(9)], dtype="<u8")
-_NUMERIC = np.isin(np.arange(256), list(b"0123456789.+-eE\0"))
 _LABELS = ("score", "label", "relevance", "rel", "relevancy", "grade", "judgement", "judgment")
 
 
@@ -47,92 +40,55 @@ def read_run(path: Path, report: LoadReport) -> pd.DataFrame:
 
 
 def _read_fast(path: Path) -> pd.DataFrame | None:
-    """Parse a plain file as bytes; None if anything about it asks for the careful reader."""
+    """Let pyarrow parse a plain file; None if anything about it asks for the careful reader.
+
+    All lines must have six fields with one blank, or one tab, between them.
+    """
+    from pyarrow import ArrowInvalid, BufferReader, csv, dictionary, float64, int32, string
+
+    fields = RUN_FIELDS.split()
+    kinds = dict.fromkeys(fields, dictionary(int32(), string()))
     try:
         with open_bytes(path) as stream:
             data = stream.read()
-        separator = b"\t" if b"\t" in data else b" "
-        if any(odd in data for odd in (b"\r", b"\0", BOM, *([b" "] if separator == b"\t" else []))):
+        separator = "\t" if b"\t" in data else " "
+        odd = (b"\r", b"\0", BOM, *([b" "] if separator == "\t" else []))
+        if any(sign in data for sign in odd):
             return None
-        data.decode("utf-8")
-    except (*DAMAGED, UnicodeDecodeError):
+        table = csv.read_csv(
+            BufferReader(data),
+            csv.ReadOptions(column_names=fields),
+            csv.ParseOptions(delimiter=separator, quote_char=False, ignore_empty_lines=False),
+            csv.ConvertOptions(column_types={**kinds, "score": float64()}, null_values=[]),
+        )
+    except (*DAMAGED, ArrowInvalid):
         return None
-    raw = np.frombuffer(data + b"\n" * (not data.endswith(b"\n")) + bytes(8), dtype=np.uint8)
-    del data
-    places = _six_fields(raw, separator)
-    if places is None:
+    ids = {name: _numbered(table.column(name)) for name in fields if name != "score"}
+    score, ranked = table.column("score").to_numpy(), ids["rank"][1]
+    if any("" in found for _, found in ids.values()) or not all(map(_WHOLE.fullmatch, ranked)):
         return None
-    ids = {"qid": _numbered(_words(raw, *places[0])), "docid": _numbered(_words(raw, *places[2]))}
-    ranks, ranked = _numbered(_words(raw, *places[3]))
-    score = _scores(_words(raw, *places[4]))
-    if score is None or not all(map(_WHOLE.fullmatch, ranked)):
+    if not np.isfinite(score).all():
         return None
     columns: dict[str, Any] = {
-        name: pd.Categorical.from_codes(codes, pd.Index(found, dtype=object))
+        name: pd.Categorical.from_codes(codes, text_index(found, name))
         for name, (codes, found) in ids.items()
+        if name in ("qid", "docid")
     }
-    columns["rank"] = np.array([int(rank) for rank in ranked], dtype=np.int64)[ranks]
+    columns["rank"] = np.array([int(rank) for rank in ranked], dtype=np.int64)[ids["rank"][0]]
     return pd.DataFrame({**columns, "score": score})
 
 
-def _six_fields(raw: Bytes, separator: bytes) -> list[tuple[Places, Places]] | None:
-    """Give where each field of every line starts and ends; None unless all lines have exactly six.
-
-    `raw` ends in a line end and eight zeros. No field is empty, and none wider than `WIDE`.
-    """
-    ends = np.flatnonzero(raw == ord("\n"))
-    at = np.flatnonzero(raw == ord(separator))
-    if len(at) != 5 * len(ends) or not len(at):
-        return None
-    marks = np.column_stack([np.concatenate([[-1], ends[:-1]]), at.reshape(-1, 5), ends])
-    sizes = np.diff(marks, axis=1) - 1
-    if sizes.min() < 1 or sizes[:, :5].max() > WIDE:
-        return None
-    return [(marks[:, i] + 1, marks[:, i + 1]) for i in range(6)]
-
-
-def _words(raw: Bytes, start: Places, end: Places) -> Words:
-    """Give the fields between two places as rows of eight bytes each, with zeros after the end."""
-    eights: Words = np.ndarray(len(raw) - 7, "<u8", raw.data, strides=(1,))
-    size = end - start
-    out = np.empty((len(start), -(-int(size.max()) // 8)), dtype="<u8")
-    for i in range(out.shape[1]):
-        at = np.minimum(start + 8 * i, len(eights) - 1)
-        out[:, i] = eights[at] & _MASKS[np.clip(size - 8 * i, 0, 8)]
-    return out
-
-
-def _numbered(words: Words) -> tuple[Places, list[str]]:
-    """Number the fields in order of first appearance; give the numbers, and the text of each number."""
-    codes, _ = pd.factorize(words[:, 0])
-    for i in range(1, words.shape[1]):
-        more, others = pd.factorize(words[:, i])
-        codes, _ = pd.factorize(codes * len(others) + more)
-    first = np.empty(codes.max() + 1, dtype=np.int64)
-    first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last one written is the first in the file
-    return codes, [text.decode() for text in _texts(words[first]).tolist()]
-
-
-def _texts(words: Words) -> npt.NDArray[np.bytes_]:
-    return np.ascontiguousarray(words).view(f"S{8 * words.shape[1]}")[:, 0]
-
-
-def _scores(words: Words) -> npt.NDArray[np.float64] | None:
-    """Parse finite numbers; None if any is something else."""
-    if not _NUMERIC[words.view(np.uint8)].all():
-        return None
-    try:
-        score = _texts(words).astype(np.float64)
-    except ValueError:  # the careful reader says where
-        return None
-    return score if np.isfinite(score).all() else None
+def _numbered(column: Any) -> tuple[npt.NDArray[np.int32], list[str]]:
+    """Take the numbers of a dictionary column, by first appearance, and the text of each number."""
+    whole = column.unify_dictionaries().combine_chunks()
+    return whole.indices.to_numpy(), whole.dictionary.to_pylist()
 
 
 def _read_slow(path: Path, report: LoadReport) -> pd.DataFrame:
     """Read line by line, mending what can be mended and naming the place of what can't."""
     rows: list[tuple[str, str, int, float]] = []
     name, width = path.name, 0
-    for number, line in progress(text_lines(path, report), f"read {name}"):
+    for number, line in text_lines(path, report):
         fields = _run_fields(line)
         width = width or (3 if len(fields) == 3 else 6)  # the first line tells which kind it is
         if len(fields) < width or (width == 3 and len(fields) != 3) or "\r" in line:
