@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import io
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import textwrap
+import unicodedata
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +33,8 @@ LOOKS: tuple[dict[str, Any], ...] = (
     {"color": GREY, "marker": "v", "linewidth": 1.4},
 )
 WIDTHS = {"page": 6.9, "column": 3.3}
+LAYOUTS = {"page": (0.58, (0.12, 0.97, 0.245, 0.81), 1), "column": (1.05, (0.24, 0.95, 0.3, 0.755), 2)}
+"""Height by width; left, right, bottom and top of the axes as shares; lines that a line of words may take."""
 FORMATS = ("png", "svg", "pdf")
 STYLE: dict[str, Any] = {
     "font.family": ["DejaVu Sans"],
@@ -38,8 +43,16 @@ STYLE: dict[str, Any] = {
     "pdf.fonttype": 42,
     "text.parse_math": False,
 }
+FALLBACKS = (
+    "Noto Sans CJK", "Source Han Sans", "Noto Sans JP", "Noto Sans SC", "Noto Sans KR", "WenQuanYi",
+    "IPAexGothic", "IPAGothic", "Droid Sans Fallback", "Microsoft YaHei", "Yu Gothic", "MS Gothic",
+    "Malgun Gothic", "Hiragino Sans", "PingFang", "Arial Unicode MS",
+)  # fmt: skip
+"""First words of the names of fonts for Chinese, Japanese and Korean, in the order they are looked for."""
 LONGEST, SMALLEST = 122, 7.0
 """Characters of a line that fit the page width, in points of the caption."""
+LETTER = 0.62
+"""Width of a letter, as a share of the size of its font."""
 
 
 def export_figure(
@@ -66,8 +79,6 @@ def export_figure(
     -------
     list of Path
     """
-    from matplotlib import rc_context
-
     text = json.dumps(settings, ensure_ascii=True, sort_keys=True)
     metadata: dict[str, dict[str, Any]] = {
         "png": {"Software": None, "Description": text},
@@ -77,7 +88,7 @@ def export_figure(
     stem = Path(stem)
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = []
-    with rc_context(STYLE):
+    with styled():
         for kind in formats:
             if kind not in metadata:
                 unknown(SettingError, "export_figure", "format", kind, metadata)
@@ -87,7 +98,7 @@ def export_figure(
     return paths
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Canvas:
     """Hold a figure in the look of all figures, laid out once: its axes, and its words to be set.
 
@@ -99,39 +110,43 @@ class Canvas:
         Points of the ticks' text; the other sizes follow.
     words : tuple of Text
         Title, subtitle, caption.
+    lines : int
+        How many lines each line of them may take.
     """
 
     figure: Figure
     axes: Any
     small: float
     words: tuple[Any, ...]
+    lines: int
 
     def say(self, title: str, subtitle: str, caption: str) -> None:
         """Set the words."""
         for text, said in zip(self.words, (title, subtitle, caption), strict=True):
             wide = 0.92 if text.get_weight() == "bold" else 1.0
             room = self.figure.get_figwidth() / WIDTHS["page"] * (SMALLEST / text.get_fontsize())
-            text.set_text(drawable(said, int(LONGEST * room * wide)))
+            text.set_text(_wrapped(drawable(said, 1000), int(LONGEST * room * wide), self.lines))
+        above, below, _ = self.words
+        high = 1.35 * above.get_fontsize() * (above.get_text().count("\n") + 1)
+        below.set_y(above.get_position()[1] - high / 72 / self.figure.get_figheight() - 0.027)
 
 
 def canvas(metric: metrics.Metric, width: str, where: str, dpi: int = 110) -> Canvas:
     """Make an empty figure for a metric."""
-    from matplotlib import rc_context
-
     if width not in WIDTHS:
         unknown(SettingError, where, "width", width, WIDTHS)
     inches, small = WIDTHS[width], 7.0 if width == "column" else 8.0
-    with rc_context(STYLE):
-        figure = figure_class()(figsize=(inches, inches * 0.58), dpi=dpi, facecolor="white")
-        left = 0.12 if width == "page" else 0.21
-        ax = figure.add_axes((left, 0.245, 0.97 - left, 0.565))
+    high, (left, right, bottom, top), lines = LAYOUTS[width]
+    with styled():
+        figure = figure_class()(figsize=(inches, inches * high), dpi=dpi, facecolor="white")
+        ax = figure.add_axes((left, bottom, right - left, top - bottom))
         style(ax, metric, small)
         words = (
             figure.text(0.012, 0.965, "", fontsize=small + 3, color=INK, weight="bold", va="top"),
             figure.text(0.012, 0.885, "", fontsize=small + 0.5, color=INK, va="top"),
-            figure.text(0.012, 0.02, "", fontsize=small - 1, color=GREY, va="bottom"),
+            figure.text(0.012, 0.02, "", fontsize=SMALLEST, color=GREY, va="bottom"),
         )
-    return Canvas(figure, ax, small, words)
+    return Canvas(figure, ax, small, words, lines)
 
 
 def style(ax: Any, metric: metrics.Metric, small: float) -> None:
@@ -144,7 +159,13 @@ def style(ax: Any, metric: metrics.Metric, small: float) -> None:
     ax.set_axisbelow(True)
     ax.tick_params(labelsize=small, colors=INK, length=3)
     ax.set_xscale("log")
-    ax.set_ylabel(axis_words(metric), fontsize=small + 1, color=INK)
+    name_y(ax, axis_words(metric), small)
+
+
+def name_y(ax: Any, words: str, small: float) -> None:
+    """Name the vertical axis, in two lines if it is short."""
+    room = ax.get_position().height * ax.figure.get_figheight() * 72
+    ax.set_ylabel(textwrap.fill(words, int(room / 0.58 / (small + 1))), fontsize=small + 1, color=INK)
 
 
 def limits(ax: Any, metric: metrics.Metric, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> None:
@@ -172,10 +193,8 @@ def limits(ax: Any, metric: metrics.Metric, x: np.ndarray[Any, Any], y: np.ndarr
 
 
 def png(figure: Figure) -> bytes:
-    from matplotlib import rc_context
-
     buffer = io.BytesIO()
-    with rc_context(STYLE):
+    with styled():
         figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()
 
@@ -197,7 +216,7 @@ def place(label: Any, x: float, y: float, text: str) -> None:
     label.set_visible(bool(np.isfinite(x) and np.isfinite(y) and x > 0))
     if label.get_visible():
         label.xy = (x, y)
-        label.set_text(text)
+        label.set_text(drawable(text))
 
 
 def near_right(ax: Any, x: float, text: str, size: float) -> bool:
@@ -206,28 +225,101 @@ def near_right(ax: Any, x: float, text: str, size: float) -> bool:
     return bool(x > 0 and (np.log(x) - left) / (right - left) > 1 - _share(ax, text, size))
 
 
+def side(ax: Any, x: float, text: str, size: float) -> tuple[str, int]:
+    """Say how a text below a point of a log axis is aligned with it, and moved sideways, in points."""
+    if not near_right(ax, x, text, size):
+        return "left", 9
+    return ("right", -9) if near_right(ax, x, text[: len(text) // 2 + 1], size) else ("center", 0)
+
+
 def _share(ax: Any, text: str, size: float) -> float:
-    """Give the share of the width of axes that a text takes: letters are 0.62 em wide."""
+    """Give the share of the width of axes that a text takes."""
     wide = ax.get_position().width * ax.figure.get_figwidth()
-    return float(0.62 * size * len(text) / 72 / wide + 0.03)
+    return float(LETTER * size * columns(text) / 72 / wide + 0.03)
+
+
+def columns(text: str) -> int:
+    """Count the letters of a text, the square ones of Chinese and the like twice."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def _columns(letter: str) -> int:
+    return 2 if letter == "□" or unicodedata.east_asian_width(letter) in "WF" else 1
 
 
 def drawable(text: str, longest: int = LONGEST) -> str:
-    """Make a text safe to draw: characters that the font lacks become "□", long lines are cut."""
+    """Make a text safe to draw: characters that the fonts lack become "□", long lines are cut."""
     known = _glyphs()
     lines = (
         "".join(c if ord(c) in known else " " if c.isspace() else "□" for c in line)
         for line in text.split("\n")
     )
-    return "\n".join(line if len(line) <= longest else line[: longest - 1] + "…" for line in lines)
+    return "\n".join(_cut(line, longest) for line in lines)
+
+
+def short(text: str, longest: int = 24) -> str:
+    """Make a name of any length a drawable label of one line."""
+    return drawable(" ".join(text.split()), longest)
+
+
+def _wrapped(text: str, longest: int, lines: int) -> str:
+    """Break each line of a text into so many lines at most; the last is cut."""
+    out: list[str] = []
+    for line in text.split("\n"):
+        if columns(line) <= longest:
+            out.append(line)
+            continue
+        parts = textwrap.wrap(line, max(longest * len(line) // max(columns(line), 1), 1))
+        out += [*parts[: lines - 1], _cut(" ".join(parts[lines - 1 :]), longest)]
+    return "\n".join(out)
+
+
+def _cut(line: str, longest: int) -> str:
+    """Cut a line to so many columns."""
+    if columns(line) <= longest:
+        return line
+    ends = np.cumsum([_columns(letter) for letter in line])
+    return line[: int(np.searchsorted(ends, longest - 1, side="right"))] + "…"
+
+
+@contextlib.contextmanager
+def styled() -> Iterator[None]:
+    """Draw in the look of all figures, with a font for Chinese and the like if one is installed."""
+    from matplotlib import rc_context
+
+    with rc_context(STYLE | {"font.family": list(families())}):
+        yield
+
+
+@lru_cache(maxsize=1)
+def families() -> tuple[str, ...]:
+    """Name the fonts of all figures: the one that comes with matplotlib, and the one behind it."""
+    from matplotlib.font_manager import fontManager
+
+    fonts = fontManager.ttflist
+    names = sorted({font.name for font in fonts if font.name.startswith(FALLBACKS)})
+    first = STYLE["font.family"][0]
+    if not names:
+        return (first,)
+    name = min(names, key=lambda one: next(i for i, f in enumerate(FALLBACKS) if one.startswith(f)))
+    faces = [font for font in fonts if font.name == name]
+    for weight in {400, 700}.difference(font.weight for font in faces):  # or each missing weight is logged
+        nearest = min(faces, key=lambda font: (abs(int(font.weight) - weight), font.style != "normal"))
+        fonts.append(dataclasses.replace(nearest, weight=weight))
+    return (first, name)
 
 
 @lru_cache(maxsize=1)
 def _glyphs() -> frozenset[int]:
-    """Code points of the font of all figures, which comes with matplotlib."""
-    from matplotlib.font_manager import findfont, get_font
+    """Code points that the fonts of all figures have, plain and bold."""
+    from matplotlib.font_manager import FontProperties, findfont, get_font
 
-    return frozenset(get_font(findfont(STYLE["font.family"][0])).get_charmap())
+    known: set[int] = set()
+    for name in families():
+        faces = (FontProperties(family=name, weight=weight) for weight in ("normal", "bold"))
+        plain, bold = (set(get_font(findfont(face)).get_charmap()) for face in faces)
+        known |= plain & bold
+    return frozenset(known)
 
 
 def axis_words(metric: metrics.Metric) -> str:
