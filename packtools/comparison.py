@@ -17,20 +17,13 @@ from packtools.errors import MetricUnavailable, SettingError, fail, unknown
 from packtools.inference import p_values
 from packtools.metrics import METRICS, Metric
 from packtools.packed import PackedRun
+from packtools.table_words import latex_text
 from packtools.words import chance
 
 __all__ = ["Comparison", "compare"]
 
 FLIP = "answer_retention"
 FILES = ("comparison.csv", "comparison.md", "comparison.tex", "per_query.csv")
-LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": "$<$",
-    ">": "$>$",
-    **{c: f"\\{c}" for c in "&%_#${}"},
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,8 +174,8 @@ class Comparison:
     def to_latex(self) -> str:
         """Write the table as a LaTeX tabular with booktabs rules."""
         frame = self._written().reset_index()
-        rows = [" & ".join(_latex(str(v)) for v in row) + r" \\" for row in frame.to_numpy()]
-        head = " & ".join(_latex(c) for c in frame.columns) + r" \\"
+        rows = [" & ".join(latex_text(str(v)) for v in row) + r" \\" for row in frame.to_numpy()]
+        head = " & ".join(latex_text(c) for c in frame.columns) + r" \\"
         form = "l" + "r" * (len(frame.columns) - 2) + "l"
         body = [rf"\begin{{tabular}}{{{form}}}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule"]
         return "\n".join([*body, r"\end{tabular}"]) + "\n"
@@ -319,7 +312,3 @@ def _number(value: float, digits: int, *, sign: bool = False) -> str:
 def one_line(text: str) -> str:
     """Write a text so that it stays in one cell, or one line, of Markdown."""
     return " ".join(text.split()).replace("|", r"\|").replace("<", "&lt;")
-
-
-def _latex(text: str) -> str:
-    return "".join(LATEX.get(c, c) for c in " ".join(text.split()))

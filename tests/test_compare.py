@@ -228,4 +228,4 @@ def test_odd_names_stay_in_their_cell():
     compared = pt.compare(frame(**{name: [1.0, 0.0]}), frame(**{name: [0.0, 0.0]}))
     assert compared.to_markdown().splitlines()[2].startswith(r"| a\|b &lt;i>~^ | ")
     latex = compared.to_latex().splitlines()
-    assert latex[4].startswith(r"a|b $<$i$>$\textasciitilde{}\textasciicircum{} & ")
+    assert latex[4].startswith(r"a\textbar{}b $<$i$>$\textasciitilde{}\textasciicircum{} & ")
