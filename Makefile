@@ -13,7 +13,7 @@ demo: $(VENV)/.ready  ## pack the sample run: cost-versus-quality table and figu
 	$(PY) -m packtools.cli report --output-dir build/demo
 
 test: $(VENV)/.test  ## the whole suite, with the notebooks under nbmake
-	$(PY) -m pytest --nbmake --nbmake-timeout=60 tests packtools notebooks $(ARGS)
+	$(PY) -m pytest --nbmake --nbmake-timeout=60 --nbmake-kernel=python3 tests packtools notebooks $(ARGS)
 
 check: $(VENV)/.dev  ## format, lint, types, notebooks
 	$(VENV)/bin/ruff format --check .

@@ -1,235 +1,65 @@
-"""What the panel knows: a setting, its comparison with the baseline, and how to say it in words.
+"""The state of the panel: a setting, what it is compared with, what is pinned, and the way back.
 
 Plain Python without widgets: `widgets` only shows it, and tests read it directly.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from functools import cached_property
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from packtools import __version__, metrics
+from packtools import metrics
 from packtools.config import PackerConfig
-from packtools.counters import counted
-from packtools.drawing import export_figure
-from packtools.errors import MetricUnavailable
-from packtools.figures import TradeOffFigure
+from packtools.errors import MetricUnavailable, SettingError, fail, unknown
+from packtools.money import Price
+from packtools.oracle import MEASURED, headroom
 from packtools.packed import PackedRun
 from packtools.prepared import PreparedRun, prepare
+from packtools.presets import START, preset
 from packtools.runs.model import Run
-from packtools.tradeoff import (
-    SHOWN,
-    available,
-    baseline_name,
-    delta_table,
-    ladder,
-    round_budget,
-    trade_off,
-    unpacked,
-)
-from packtools.words import change, is_testable, order_words, quality_words, queries, setting_words, their
+from packtools.tradeoff import SHOWN, available, baseline_name, ladder, round_budget, trade_off, unpacked
+from packtools.view import View
 
-__all__ = ["ExplorerModel", "View"]
+__all__ = ["ExplorerModel"]
 
 COUNTERS = ("cl100k_base", "o200k_base", "chars")
-THRESHOLD = 0.85
-EXPORT_STEM = "trade_off"
+PIN_NAMES = "ABCDEF"
+"""Pinned settings are called by these letters; there are at most so many."""
+ONE_MOVE = 1.0
+"""Seconds between two changes of the same setting that undo takes back together."""
+STEPS_KEPT = 200
+KEPT = 30
+"""Results of each kind that are remembered."""
 
 
 @dataclass(frozen=True)
-class View:
-    """Hold all that the panel shows of one setting.
+class State:
+    """Hold what undo brings back.
 
     Parameters
     ----------
-    model : ExplorerModel
     config : PackerConfig
     quality : str
         Metric on the vertical axis.
-    baseline, packed : PackedRun
-    curve : DataFrame
-        The same setting under a ladder of budgets, baseline first.
+    counter : str
+    price : Price or None
+        What tokens cost.
+    against : str
+        "everything", "baseline", or the letter of a pinned setting.
+    pins : mapping of str to PackerConfig
     """
 
-    model: ExplorerModel
     config: PackerConfig
     quality: str
-    baseline: PackedRun
-    packed: PackedRun
-    curve: pd.DataFrame
-
-    @cached_property
-    def table(self) -> pd.DataFrame:
-        """This setting against the baseline, metric by metric."""
-        return delta_table(self.baseline, self.packed)
-
-    @property
-    def noun(self) -> str:
-        """What the costs count: "tokens" or "characters"."""
-        return counted(self.packed.prepared.counter)
-
-    @property
-    def baseline_name(self) -> str:
-        """What is compared with: "everything" or "baseline"."""
-        return baseline_name(self.baseline.config)
-
-    def row(self, name: str) -> pd.Series[Any]:
-        """Give one metric's line of the table."""
-        return cast("pd.Series[Any]", self.table.loc[name])
-
-    @cached_property
-    def per_query(self) -> pd.DataFrame:
-        """Tokens and quality of every query, baseline and here, the largest loss first."""
-        name = self.quality
-        base, here = self.baseline.per_query, self.packed.per_query
-        frame = pd.DataFrame(
-            {
-                "query": self.model.prepared.run.queries["text"],
-                "n_tokens_baseline": base["n_tokens"],
-                "n_tokens": here["n_tokens"],
-                f"{name}_baseline": base[name],
-                name: here[name],
-            }
-        )
-        frame["delta"] = frame[name] - frame[f"{name}_baseline"]
-        loss = frame["delta"] if metrics.METRICS[name].higher_is_better else -frame["delta"]
-        by = np.lexsort((-(base["n_tokens"] - here["n_tokens"]).to_numpy(), loss.fillna(np.inf).to_numpy()))
-        return frame.iloc[by]
-
-    @property
-    def flips(self) -> tuple[list[str], list[str]]:
-        """Queries that lost their answer, and that gained it."""
-        if "answer_retention" not in self.packed.per_query:
-            return [], []
-        change = self.packed.per_query["answer_retention"] - self.baseline.per_query["answer_retention"]
-        return list(change.index[change < 0]), list(change.index[change > 0])
-
-    @property
-    def changes_nothing(self) -> bool:
-        """Whether every query packs exactly as in the baseline."""
-        same = (
-            self.baseline.keep.shape == self.packed.keep.shape
-            and (self.baseline.keep == self.packed.keep).all()
-        )
-        same = bool(same and (self.baseline.layout.rank == self.packed.layout.rank).all())
-        return same and bool((self.baseline.per_query["n_chars"] == self.packed.per_query["n_chars"]).all())
-
-    @property
-    def sentences(self) -> list[str]:
-        """The answer in words: cost, quality, flips, what was held back."""
-        if self.changes_nothing:
-            return ["This setting changes nothing: every query packs as in the baseline."]
-        cost = self.row("n_tokens")
-        out = [cost_words(cost["baseline"], cost["candidate"], self.noun)]
-        quality = self.row(self.quality)
-        out.append(quality_words(metrics.METRICS[self.quality], quality))
-        lost, gained = self.flips
-        if "answer_retention" in self.packed.per_query:
-            listed = f" ({', '.join(lost[:3])}{', …' if len(lost) > 3 else ''})" if lost else ""
-            out.append(f"{queries(len(lost))} lost {their(len(lost))} answer{listed}, {len(gained):,} gained")
-        held = self.packed.n_held_back
-        if held:
-            what = (
-                "near-duplicate held back: it differs"
-                if held == 1
-                else "near-duplicates held back: they differ"
-            )
-            out.append(f"{held:,} {what} in a number, a date or a negation")
-        return out
-
-    @property
-    def title(self) -> str:
-        """The finding in a sentence, for the top of the figure."""
-        if self.changes_nothing:
-            return "This setting changes nothing"
-        cost, quality = self.row("n_tokens"), self.row(self.quality)
-        words = metrics.METRICS[self.quality].words
-        saving = cost_words(cost["baseline"], cost["candidate"], self.noun).partition(" (")[0]
-        if not is_testable(quality):
-            return saving
-        if quality["ci_low"] <= 0 <= quality["ci_high"]:
-            return f"{saving}, no measurable change in “{words}”"
-        return f"{saving}, {words} {change(metrics.METRICS[self.quality], quality['delta'])}"
-
-    @property
-    def subtitle(self) -> str:
-        """The figures behind the title."""
-        cost, quality = self.row("n_tokens"), self.row(self.quality)
-        words = quality_words(metrics.METRICS[self.quality], quality)
-        words = words.replace(
-            f"no measurable change in “{metrics.METRICS[self.quality].words}”:", "difference"
-        )
-        return f"{cost['candidate']:,.0f} of {cost['baseline']:,.0f} {self.noun} per query · {words}"
-
-    @property
-    def caption(self) -> str:
-        """n, counter and settings, for the foot of the figure."""
-        row = self.row(self.quality)
-        parts = [
-            f"n = {row['n']:,} of {row['N']:,} queries",
-            self.model.prepared.run.name,
-            self.model.prepared.counter.name,
-            order_words(self.config.order),
-        ]
-        foot = [
-            *setting_words(self.config),
-            f"bar and band: 95 % paired bootstrap interval of the difference to {self.baseline_name}",
-        ]
-        return " · ".join(parts) + "\n" + " · ".join(foot)
-
-    @property
-    def here(self) -> dict[str, float]:
-        """The point to mark, with its interval."""
-        row = self.row(self.quality)
-        return {
-            "n_tokens": float(self.packed.per_query["n_tokens"].mean()),
-            "quality": float(self.packed.per_query[self.quality].mean()),
-            "ci_low": float(row["ci_low"]),
-            "ci_high": float(row["ci_high"]),
-        }
-
-    def draw(self, figure: TradeOffFigure) -> None:
-        """Show this view in a figure."""
-        figure.update(self.curve, self.here, self.title, self.subtitle, self.caption, self.noun)
-
-    def figure(self, width: str = "page") -> Any:
-        """Draw this view as a figure of its own."""
-        drawn = TradeOffFigure(self.quality, width)
-        self.draw(drawn)
-        return drawn.figure
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give what reproduces this view."""
-        return {
-            "packtools": __version__,
-            "run": self.model.prepared.run.name,
-            "counter": self.model.prepared.counter.name,
-            "quality": self.quality,
-            "baseline": self.baseline.config.to_dict(),
-            "settings": self.config.to_dict(),
-        }
-
-    def export(self, folder: str | Path) -> list[Path]:
-        """Write the figure (PNG, SVG, PDF), both tables (CSV) and the settings (JSON).
-
-        The same view gives the same bytes.
-        """
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        paths = export_figure(self.figure(), folder / EXPORT_STEM, settings=self.to_dict())
-        tables = {"comparison.csv": self.table, "per_query.csv": self.per_query, "curve.csv": self.curve}
-        for name, table in tables.items():
-            table.to_csv(folder / name, lineterminator="\n", float_format="%.10g")
-            paths.append(folder / name)
-        settings = folder / "settings.json"
-        settings.write_text(json.dumps(self.to_dict(), ensure_ascii=False, indent=1) + "\n", "utf-8")
-        return [*paths, settings]
+    counter: str
+    price: Price | None = None
+    against: str = "everything"
+    pins: Mapping[str, PackerConfig] = field(default_factory=dict)
 
 
 class ExplorerModel:
@@ -243,7 +73,20 @@ class ExplorerModel:
     config : PackerConfig or None, default None
         The setting to start from; None packs into a quarter of the full context.
     baseline : PackerConfig or None, default None
-        None is the unpacked run.
+        What settings are compared with at first; None is the unpacked run.
+
+    Attributes
+    ----------
+    state : State
+        Setting, quality metric, counter, price, pinned settings and the one compared with.
+
+    Examples
+    --------
+    >>> from packtools import load_sample
+    >>> model = ExplorerModel(load_sample())
+    >>> view = model.change(budget=500)
+    >>> view.sentences[0], model.undo().config.budget
+    ('88 % fewer tokens (465 of 3,870 per query)', 1150)
     """
 
     def __init__(
@@ -254,17 +97,30 @@ class ExplorerModel:
         config: PackerConfig | None = None,
         baseline: PackerConfig | None = None,
     ) -> None:
-        self.prepared = run if isinstance(run, PreparedRun) else prepare(run, counter=counter)
-        self._counted = {self.prepared.counter.name: self.prepared}
-        self._curves: dict[tuple[str, str, PackerConfig], pd.DataFrame] = {}
-        self._baselines: dict[tuple[str, PackerConfig], PackedRun] = {}
-        self._baseline = baseline
+        prepared = run if isinstance(run, PreparedRun) else prepare(run, counter=counter)
+        self._counted = {prepared.counter.name: prepared}
+        self._curves: dict[tuple[Any, ...], pd.DataFrame] = {}
+        self._rooms: dict[tuple[Any, ...], pd.DataFrame] = {}
+        self._packed: dict[tuple[str, PackerConfig], PackedRun] = {}
+        self.baseline = baseline
         if config is None:
-            most = self.largest_context(SHOWN)
-            threshold = max(THRESHOLD, self.prepared.min_jaccard)
-            config = SHOWN.replace(budget=round_budget(most / 4), jaccard_threshold=threshold)
-        self.config = config
-        self.quality = next(iter(self.qualities))
+            config = preset(START, budget=start_budget(prepared), min_jaccard=prepared.min_jaccard)
+        against = "everything" if baseline is None else "baseline"
+        quality = next(iter(_qualities(prepared)))
+        self.state = State(config, quality, prepared.counter.name, against=against)
+        self._past: list[State] = []
+        self._future: list[State] = []
+        self._last: tuple[frozenset[str], float] = (frozenset(), 0.0)
+
+    @property
+    def prepared(self) -> PreparedRun:
+        """The run as the chosen counter counts it."""
+        return self._counted[self.state.counter]
+
+    @property
+    def config(self) -> PackerConfig:
+        """The setting."""
+        return self.state.config
 
     def largest_context(self, config: PackerConfig) -> int:
         """Give the size of the largest full context, in the unit of a setting."""
@@ -273,59 +129,214 @@ class ExplorerModel:
     @property
     def qualities(self) -> dict[str, str]:
         """Metrics for the vertical axis and their words; the chunks kept if there is none."""
-        order = ("answer_retention", "gold_retention", "answer_position")
-        names = [n for n in order if n in available(self.prepared, "retention")] or ["n_chunks"]
-        return {n: metrics.METRICS[n].words for n in names}
+        return _qualities(self.prepared)
 
-    @property
-    def missing(self) -> list[str]:
-        """Say which metrics are not available, and why."""
-        return [f"{metrics.METRICS[n].words}: {why}" for n, why in self.prepared.unavailable.items()]
+    # --- changes: each gives the new view, or raises and leaves everything as it was ----------------
 
-    def set_counter(self, name: str) -> None:
-        """Count the run with another counter; each is counted once."""
-        if name not in self._counted:
-            self._counted[name] = self.prepared.with_counter(name)
-        self.prepared = self._counted[name]
+    def show(self, config: PackerConfig) -> View:
+        """Look at another setting."""
+        if not isinstance(config, PackerConfig):
+            fail(SettingError, "ExplorerModel.show", "config", "a PackerConfig", config)
+        old, new = self.config.to_dict(), config.to_dict()
+        changed = {name for name in new if new[name] != old[name]}
+        return self._move(replace(self.state, config=config), changed)
 
-    def set_quality(self, name: str) -> None:
+    def change(self, **settings: Any) -> View:
+        """Change some settings of the packer."""
+        return self.show(self.config.replace(**settings))
+
+    def set_quality(self, name: str) -> View:
         """Choose the metric of the vertical axis."""
         if name not in self.qualities:
             metrics.need(name, self.prepared.unavailable)
             raise MetricUnavailable(f"{name}: not a quality of this run; known: {', '.join(self.qualities)}.")
-        self.quality = name
+        return self._move(replace(self.state, quality=name), {"quality"})
+
+    def set_counter(self, name: str) -> View:
+        """Count the run with another counter; each is counted once."""
+        if name not in self._counted:
+            counted = self.prepared.with_counter(name)
+            self._counted[name] = self._counted.get(counted.counter.name, counted)
+            self._counted[counted.counter.name] = self._counted[name]
+        name = self._counted[name].counter.name
+        return self._move(replace(self.state, counter=name), {"counter"})
+
+    def set_price(self, price: Price | None) -> View:
+        """Choose what tokens cost; None shows no money."""
+        if price is not None and not isinstance(price, Price):
+            fail(SettingError, "ExplorerModel.set_price", "price", "a Price or None", price)
+        return self._move(replace(self.state, price=price), {"price"})
+
+    def pin(self, config: PackerConfig | None = None) -> str:
+        """Keep a setting to compare with, at most six; give its letter.
+
+        Parameters
+        ----------
+        config : PackerConfig or None, default None
+            None is the setting that is shown. One that is pinned already keeps its letter.
+
+        Raises
+        ------
+        SettingError
+            If six are pinned.
+        """
+        config = self.config if config is None else config
+        pins = self.state.pins
+        for name, pinned in pins.items():
+            if pinned == config:
+                return name
+        free = [letter for letter in PIN_NAMES if letter not in pins]
+        if not free:
+            raise SettingError(f"pin: {len(PIN_NAMES)} settings are pinned already. Unpin one of them first.")
+        self._move(replace(self.state, pins={**pins, free[0]: config}), {"pins"})
+        return free[0]
+
+    def unpin(self, name: str) -> View:
+        """Let a pinned setting go; if it was compared with, the first baseline takes its place."""
+        self._check_pin("unpin", name)
+        pins = {letter: config for letter, config in self.state.pins.items() if letter != name}
+        against = self._first_baseline if self.state.against == name else self.state.against
+        return self._move(replace(self.state, pins=pins, against=against), {"pins"})
+
+    def compare_with(self, name: str) -> View:
+        """Choose what settings are compared with: "everything", "baseline" or a pinned letter."""
+        if name not in self.baselines:
+            unknown(SettingError, "compare_with", "baseline", name, self.baselines)
+        return self._move(replace(self.state, against=name), {"against"})
+
+    @property
+    def baselines(self) -> list[str]:
+        """What can be compared with."""
+        own = [] if self.baseline is None else ["baseline"]
+        return ["everything", *own, *self.state.pins]
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is a step to take back."""
+        return bool(self._past)
+
+    @property
+    def can_redo(self) -> bool:
+        """Whether there is a step that was taken back."""
+        return bool(self._future)
+
+    def undo(self) -> View:
+        """Take back the last step; a slider's moves within a second of each other are one."""
+        return self._step(self._past, self._future, "undo")
+
+    def redo(self) -> View:
+        """Do again what was taken back."""
+        return self._step(self._future, self._past, "redo")
+
+    def _step(self, source: list[State], target: list[State], what: str) -> View:
+        if not source:
+            raise SettingError(f"{what}: there is no step to {what}.")
+        view = self._view(source[-1])
+        target.append(self.state)
+        self.state = source.pop()
+        self._last = (frozenset(), 0.0)
+        return view
+
+    def _move(self, state: State, changed: set[str]) -> View:
+        """Look at a new state; remember the old one unless this goes on with the last move."""
+        view = self._view(state)
+        if state == self.state:
+            return view
+        now = time.monotonic()
+        what, when = self._last
+        if not (what == changed and now - when < ONE_MOVE):
+            self._past = [*self._past[-STEPS_KEPT + 1 :], self.state]
+        self._future = []
+        self._last = (frozenset(changed), now)
+        self.state = state
+        return view
+
+    def _check_pin(self, where: str, name: str) -> None:
+        if name not in self.state.pins:
+            unknown(SettingError, where, "pinned setting", name, self.state.pins)
+
+    @property
+    def _first_baseline(self) -> str:
+        return "everything" if self.baseline is None else "baseline"
+
+    # --- results --------------------------------------------------------------------------------------
 
     def view(self) -> View:
-        """Evaluate the current setting."""
-        packed = self.prepared.evaluate(self.config)
-        base = self._base()
-        return View(self, self.config, self.quality, base, packed, self._curve(base))
+        """Evaluate the current state."""
+        return self._view(self.state)
 
-    def _base(self) -> PackedRun:
-        config = self._baseline or unpacked(self.config)
-        key = (self.prepared.counter.name, config)
-        if key not in self._baselines:
-            self._baselines[key] = self.prepared.evaluate(config)
-        return self._baselines[key]
+    def _view(self, state: State) -> View:
+        prepared = self._counted[state.counter]
+        packed = prepared.evaluate(state.config)
+        base = self._baseline_of(state)
+        name = baseline_name(base.config) if state.against in ("everything", "baseline") else state.against
+        pinned = {letter: self._remembered(state.counter, config) for letter, config in state.pins.items()}
+        curve = self._curve(state, base)
+        curve = curve.rename(index={curve.index[0]: name})
+        return View(base, packed, state.quality, curve, name, pinned, state.price)
 
-    def _curve(self, base: PackedRun) -> pd.DataFrame:
-        key = (self.prepared.counter.name, self.quality, self.config.replace(budget=None))
+    def _baseline_of(self, state: State) -> PackedRun:
+        if state.against in state.pins:
+            config = state.pins[state.against]
+        else:
+            own = self.baseline if state.against == "baseline" else None
+            config = own or unpacked(state.config)
+        return self._remembered(state.counter, config)
+
+    def _remembered(self, counter: str, config: PackerConfig) -> PackedRun:
+        key = (counter, config)
+        if key not in self._packed:
+            _make_room(self._packed)
+            self._packed[key] = self._counted[counter].evaluate(config)
+        return self._packed[key]
+
+    def _curve(self, state: State, base: PackedRun) -> pd.DataFrame:
+        key = (state.counter, state.quality, base.config, state.config.replace(budget=None))
         if key not in self._curves:
-            budgets = ladder(self.prepared, self.config)
+            _make_room(self._curves)
+            prepared = self._counted[state.counter]
+            budgets = ladder(prepared, state.config)
             self._curves[key] = trade_off(
-                self.prepared, self.config, budgets, quality=[self.quality], baseline=base
+                prepared, state.config, budgets, quality=[state.quality], baseline=base
             )
         return self._curves[key]
 
+    def room(self) -> pd.DataFrame | None:
+        """Give the `headroom` table of the current setting: its own budget and a ladder of others.
 
-def cost_words(baseline: float, here: float, noun: str = "tokens") -> str:
-    """Say the saving, token-weighted: "75 % fewer tokens (958 of 3,870 per query)"."""
-    figures = f"({here:,.0f} of {baseline:,.0f} per query)"
-    if not baseline:
-        return f"no {noun} in the baseline (n/a)"
-    saved = 1 - here / baseline
-    if round(abs(saved), 3) == 0:
-        return f"as many {noun} {figures}"
-    digits = 1 if abs(saved) < 0.01 or 0.99 < saved < 1 else 0
-    share = f"{abs(saved):.{digits}%}".replace("%", " %")
-    return f"{share} {'fewer' if saved > 0 else 'more'} {noun} {figures}"
+        None where the metric has no best possible.
+        """
+        state = self.state
+        if state.quality not in MEASURED:
+            return None
+        tables = [self._room(state, None)]
+        if state.config.budget not in (None, *tables[0].index):
+            tables.append(self._room(state, state.config.budget))
+        return pd.concat(tables).sort_index()
+
+    def _room(self, state: State, budget: int | None) -> pd.DataFrame:
+        key = (state.counter, state.quality, state.config.replace(budget=None), budget)
+        if key not in self._rooms:
+            _make_room(self._rooms)
+            budgets = ladder(self.prepared, state.config) if budget is None else [budget]
+            self._rooms[key] = headroom(self.prepared, state.config, budgets, metric=state.quality)
+        return self._rooms[key]
+
+
+def start_budget(prepared: PreparedRun) -> int:
+    """Give a quarter of the largest full context, in tokens, rounded."""
+    most = int(max(prepared.full(SHOWN.unit, SHOWN.separator).max(initial=1), 2))
+    return round_budget(most / 4)
+
+
+def _make_room(kept: dict[Any, Any]) -> None:
+    """Let the oldest results go, so that a day of moves does not fill the memory."""
+    while len(kept) >= KEPT:
+        del kept[next(iter(kept))]
+
+
+def _qualities(prepared: PreparedRun) -> dict[str, str]:
+    order = ("answer_retention", "gold_retention", "answer_position")
+    known = available(prepared, "retention")
+    names = [n for n in order if n in known] or ["n_chunks"]
+    return {n: metrics.METRICS[n].words for n in names}

@@ -50,8 +50,8 @@ def write_notebook(path: Path, runs: list[str], name: str) -> bool:
         ),
         _code(f"import packtools as pt\n\nrun = pt.{source}\nrun"),
         _code("explorer = pt.Explorer(run)\nexplorer"),
-        _markdown("The state of the panel as a picture that stays when the kernel is gone."),
-        _code("explorer.view.figure()"),
+        _markdown("What the panel shows, as a picture and a table that stay when the kernel is gone."),
+        _code("explorer.snapshot()"),
     ]
     for number, cell in enumerate(cells):
         cell["id"] = f"explore-{number}"

@@ -9,8 +9,8 @@ import pandas as pd
 from packtools import metrics
 from packtools.config import PackerConfig
 from packtools.counters import counted
-from packtools.explorer import View
 from packtools.prepared import PreparedRun
+from packtools.view import View
 from packtools.words import order_words, setting_words
 
 __all__ = ["printed", "write_report"]

@@ -8,6 +8,7 @@ depend on the order of its terms, on the columns beside it, on threads or on the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 
 import numpy as np
@@ -115,6 +116,19 @@ def products(whole: Floats, blocks: Iterable[Draws]) -> Iterator[Floats]:
             chosen = floats[: len(part)]
             chosen[:] = part[:, used] if sparse else part
             yield whole @ chosen.T + 0.0
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let matrix products use one thread; not for several threads at a time.
+
+    For answers within a second: where a browser or another program keeps the cores busy, the threads of
+    a product wait for each other, up to twenty times as long as it takes alone.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 def counts(n: int, n_resamples: int, rng: int) -> Iterable[Draws]:

@@ -1,14 +1,13 @@
 """The panel: ipywidgets that show an `ExplorerModel` and nothing more.
 
-One persistent figure is rendered to PNG and put into an `<img>`; no Output widgets, no pyplot.
+Figures are rendered to PNG and put into one `<img>`; no Output widgets, no pyplot. The front end keeps
+one message of a control in flight and sends its latest value next, so moves never queue up.
 Every text that comes from a file is escaped.
 """
 
 from __future__ import annotations
 
-import base64
 import html
-import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,36 +16,48 @@ from typing import Any
 import ipywidgets as w
 
 from packtools.config import PackerConfig
-from packtools.explorer import COUNTERS, ExplorerModel, View
-from packtools.figures import TradeOffFigure
-from packtools.markup import CSS, delta_table, image, query_table
-from packtools.ordering import ORDERINGS
+from packtools.controls import SettingControls
+from packtools.drilldown import look
+from packtools.explorer import COUNTERS, ExplorerModel, start_budget
+from packtools.exporting import export_view, links_html, slug
+from packtools.markup import CSS, Snapshot, delta_table, image, pin_table
+from packtools.money import Price
 from packtools.prepared import PreparedRun
+from packtools.presets import PRESETS, preset
+from packtools.prices import price_of
+from packtools.query_markup import QUERY_CSS, query_html
+from packtools.query_widgets import QueryPanel
+from packtools.resampling import one_thread
 from packtools.runs.model import Run
-from packtools.tradeoff import round_budget
-from packtools.words import order_words
+from packtools.screens import SCREENS, STEMS, Screens
+from packtools.view import View
+from packtools.words import config_words
 
 __all__ = ["Explorer"]
 
-OFF = 2.0
-"""Stands for "no threshold" in the controls, at the end beyond 1.00."""
 WIDTH = "352px"
+QUERIES = "Queries"
+BUSY = '<span class="quiet busy">◌ working…</span>'
 
 
 class Explorer:
     """Show a run in JupyterLab and move its packing settings.
 
-    Budget, ordering, near-duplicate threshold, quality metric and counter; the cost-versus-quality
-    point against the unpacked baseline, its paired difference with interval, and every query.
+    Every setting of `PackerConfig`, presets, undo; up to six pinned settings, any of which can be the
+    baseline; quality metric, counter and price. Trade-off, budget curve with the best possible,
+    per-query differences, place of the evidence; every query with what was kept, cut and dropped.
 
     Parameters
     ----------
     run : Run, PreparedRun or path
-    counter : str, default "cl100k_base"
-    config : PackerConfig or None, default None
-        The setting to start from.
     baseline : PackerConfig or None, default None
-        None is the unpacked run.
+        What settings are compared with at first; None is the unpacked run.
+    counter : str, default "cl100k_base"
+        Used if the run is not prepared yet.
+    config : PackerConfig or None, default None
+        The setting to start from; None packs into a quarter of the full context.
+    price : Price or None, default None
+        What tokens cost: `price_of` has published prices.
     export_dir : path, default "packtools_exports"
         Where the export button writes.
 
@@ -54,144 +65,151 @@ class Explorer:
     ----------
     model : ExplorerModel
         State and results in plain Python; ``explorer.model.config`` is the setting.
+    view : View
+        What is shown.
     widget : ipywidgets.VBox
     """
 
     def __init__(
         self,
         run: Run | PreparedRun | str | Path,
+        baseline: PackerConfig | None = None,
         *,
         counter: str = "cl100k_base",
         config: PackerConfig | None = None,
-        baseline: PackerConfig | None = None,
+        price: Price | None = None,
         export_dir: str | Path = "packtools_exports",
     ) -> None:
         self.model = ExplorerModel(run, counter=counter, config=config, baseline=baseline)
+        with one_thread():
+            self.view: View = self.model.view() if price is None else self.model.set_price(price)
         self.export_dir = Path(export_dir)
-        self.view: View = self.model.view()
-        self._figure = TradeOffFigure(self.model.quality)
-        self._following = False
-        self._controls()
+        self._screens = Screens(self.model)
+        self._quiet = False
+        self.settings = SettingControls(
+            self.model.prepared, self.model.config, on_change=self._set, guard=self._guard
+        )
+        self.queries = QueryPanel(self._query, guard=self._guard)
+        self._pickers()
         self._outputs()
         self.widget = self._arrange()
-        self._show(time.perf_counter())
+        with one_thread():
+            self._show(time.perf_counter())
 
     # --- building -----------------------------------------------------------------------------
 
-    def _controls(self) -> None:
-        config = self.model.config
-        least = config.reserve + 1
-        most = max(self.model.largest_context(config) + config.reserve, config.budget or least)
+    def _pickers(self) -> None:
         wide = {"layout": w.Layout(width=WIDTH), "style": {"description_width": "104px"}}
-        self.budget_slider = w.FloatLogSlider(
-            value=config.budget or most,
-            base=10,
-            min=math.log10(max(most // 60, least)),
-            max=math.log10(most),
-            step=0.01,
-            readout=False,
-            description="Budget",
+        self.preset = w.Dropdown(
+            options=[("choose …", ""), *((name, name) for name in PRESETS)],
+            value="",
+            description="Preset",
             **wide,
         )
-        self.budget = w.BoundedIntText(
-            value=config.budget or most,
-            min=least,
-            max=max(most, 1_000_000),
-            description="Budget, exact",
+        self.quality = w.Dropdown(description="Quality", **wide)
+        self.counter = w.Dropdown(description="Counter", **wide)
+        self.price = w.Text(
+            description="Price of model",
+            placeholder="none; a name such as gpt-4o",
+            continuous_update=False,
             **wide,
         )
-        self.order = w.Dropdown(
-            options=[(order_words(name), name) for name in ORDERINGS],
-            value=config.order,
-            description="Order",
-            **wide,
+        self.against = w.Dropdown(description="Compare with", **wide)
+        self.screen = w.ToggleButtons(
+            options=[*SCREENS, QUERIES],
+            value=SCREENS[0],
+            style={"button_width": "auto"},
         )
-        at = config.jaccard_threshold or OFF
-        floor = math.ceil(self.model.prepared.min_jaccard * 100 - 1e-9)
-        steps = sorted({*(t / 100 for t in range(floor, 101)), *([] if at == OFF else [at])})
-        thresholds = [*((f"{t:.4g}" if round(t, 2) != t else f"{t:.2f}", t) for t in steps), ("off", OFF)]
-        self.threshold_slider = w.SelectionSlider(
-            options=thresholds, value=at, description="Near-duplicates", readout=False, **wide
+        self.paper = w.Dropdown(
+            options=[("page, 6.9 in", "page"), ("column, 3.3 in", "column")], description="Width", **wide
         )
-        self.threshold = w.Dropdown(options=thresholds, value=at, description="Dropped from", **wide)
-        self.protect = w.Checkbox(
-            value=config.protect_differences,
-            description="keep those that differ in a number or date",
-            indent=False,
-            layout=w.Layout(width=WIDTH),
-        )
-        self.quality = w.Dropdown(
-            options=[(words, name) for name, words in self.model.qualities.items()],
-            value=self.model.quality,
-            description="Quality",
-            **wide,
-        )
-        own = self.model.prepared.counter.name
-        self.counter = w.Dropdown(
-            options=list(dict.fromkeys([*COUNTERS, own])), value=own, description="Counter", **wide
-        )
+        third = w.Layout(width="114px")
+        self.undo = w.Button(description="Undo", layout=third, tooltip="Take back the last step")
+        self.redo = w.Button(description="Redo", layout=third, tooltip="Do it again")
+        self.pin = w.Button(description="Pin this", layout=third, tooltip="Keep this setting to compare with")
+        self.pinned = w.Dropdown(description="Pinned", **wide)
+        half = w.Layout(width="173px")
+        self.go = w.Button(description="Show pinned", layout=half, tooltip="Go to the pinned setting")
+        self.unpin = w.Button(description="Unpin", layout=half, tooltip="Let the pinned setting go")
         self.export = w.Button(
-            description="Export figure, tables, settings",
+            description="Export figure, tables, settings, packs",
             layout=w.Layout(width=WIDTH),
-            tooltip="Write PNG, SVG, PDF, CSV and JSON",
+            tooltip="Write PNG, SVG, PDF, CSV, Markdown, LaTeX, JSON and JSONL",
         )
+        self._follow()
         self._observe()
 
     def _observe(self) -> None:
-        self.budget_slider.observe(self._guard(self._slider_moved), "value")
-        self.budget.observe(self._guard(self._budget_typed), "value")
-        self.threshold_slider.observe(self._guard(self._threshold_moved), "value")
-        self.threshold.observe(self._guard(self._threshold_chosen), "value")
-        for control in (self.order, self.protect, self.quality, self.counter):
-            control.observe(self._guard(self._changed), "value")
+        moves: dict[w.DOMWidget, Callable[[Any], View]] = {
+            self.preset: lambda name: self._preset(name),
+            self.quality: self.model.set_quality,
+            self.counter: self._count,
+            self.price: lambda name: self.model.set_price(price_of(name) if name.strip() else None),
+            self.against: self.model.compare_with,
+            self.screen: lambda _: self.view,
+        }
+        for control, move in moves.items():
+            control.observe(self._guard(self._chosen(move)), "value")
+        presses: dict[w.Button, Callable[[], View]] = {
+            self.undo: self.model.undo,
+            self.redo: self.model.redo,
+            self.pin: self._pin,
+            self.go: lambda: self.model.show(self.model.state.pins[self._pinned()]),
+            self.unpin: lambda: self.model.unpin(self._pinned()),
+        }
+        for button, press in presses.items():
+            button.on_click(self._guard(self._pressed(press)))
         self.export.on_click(self._guard(self.write_exports))
         for name in (
-            "budget_slider",
-            "budget",
-            "order",
-            "threshold_slider",
-            "threshold",
-            "quality",
-            "counter",
-            "export",
-        ):
-            getattr(self, name).add_class(f"packtools-{name.replace('_', '-')}")
+            "preset", "quality", "counter", "price", "against", "screen", "paper", "undo", "redo", "pin",
+            "pinned", "go", "unpin", "export",
+        ):  # fmt: skip
+            getattr(self, name).add_class(f"packtools-{name}")
 
     def _outputs(self) -> None:
-        self.head = w.HTML()
-        self.error = w.HTML()
-        self.answer = w.HTML()
-        self.picture = w.HTML()
-        self.deltas = w.HTML()
-        self.queries = w.HTML()
-        self.exported = w.HTML()
-        self.status = w.HTML()
-        for name in ("head", "error", "answer", "picture", "deltas", "queries", "exported", "status"):
-            getattr(self, name).add_class(f"packtools-{name}")
+        names = ("head", "error", "answer", "picture", "deltas", "pins", "exported", "status")
+        made = [w.HTML() for _ in names]
+        for name, place in zip(names, made, strict=True):
+            place.add_class(f"packtools-{name}")
+        (
+            self.head,
+            self.error,
+            self.answer,
+            self.picture,
+            self.deltas,
+            self.pins,
+            self.exported,
+            self.status,
+        ) = made
 
     def _arrange(self) -> w.VBox:
         left = w.VBox(
             [
-                self.budget_slider,
-                self.budget,
-                self.order,
-                self.threshold_slider,
-                self.threshold,
-                self.protect,
+                self.settings.first,
                 self.quality,
-                self.counter,
+                self.against,
+                w.HBox([self.undo, self.redo, self.pin]),
                 self.answer,
+                self.settings.more,
+                self.preset,
+                self.counter,
+                self.price,
+                self.pinned,
+                w.HBox([self.go, self.unpin]),
+                self.paper,
                 self.export,
                 self.exported,
                 self.status,
             ],
             layout=w.Layout(width="368px", flex="0 0 auto"),
         )
+        self._figures = w.VBox([self.picture, self.deltas, self.pins])
         right = w.VBox(
-            [self.picture, self.deltas, self.queries], layout=w.Layout(flex="1 1 480px", overflow="auto")
+            [self.screen, self._figures, self.queries.widget],
+            layout=w.Layout(flex="1 1 480px", overflow="auto"),
         )
         body = w.Box([left, right], layout=w.Layout(display="flex", flex_flow="row wrap", grid_gap="18px"))
-        whole = w.VBox([w.HTML(CSS), self.head, self.error, body])
+        whole = w.VBox([w.HTML(CSS + QUERY_CSS), self.head, self.error, body])
         whole.add_class("packtools")
         return whole
 
@@ -208,111 +226,143 @@ class Explorer:
                 self.error.value = (
                     f'<div class="error" role="alert">{text}<br>The last good figure is shown.</div>'
                 )
+                self.status.value = '<span class="quiet">● stopped by an error</span>'
                 raise
 
         return guarded
 
-    def _slider_moved(self, event: Any) -> None:
-        """Take a move; the browser putting the handle on the nearest step is none."""
-        step = abs(math.log10(event["new"] / event["old"]))
-        if not self._following and step > 0.501 * self.budget_slider.step:
-            self._follow(self.budget, round_budget(self.budget_slider.value))
-            self._changed(event)
+    def _chosen(self, move: Callable[[Any], View]) -> Callable[[Any], None]:
+        """Give a handler that takes a picker's new value, unless the panel set it itself."""
 
-    def _budget_typed(self, event: Any) -> None:
-        if not self._following:
-            low, high = 10**self.budget_slider.min, 10**self.budget_slider.max
-            self._follow(self.budget_slider, min(max(self.budget.value, low), high))
-            self._changed(event)
+        def chosen(event: Any) -> None:
+            if not self._quiet:
+                self._do(lambda: move(event["new"]))
 
-    def _threshold_moved(self, event: Any) -> None:
-        if not self._following:
-            self._follow(self.threshold, self.threshold_slider.value)
-            self._changed(event)
+        return chosen
 
-    def _threshold_chosen(self, event: Any) -> None:
-        if not self._following:
-            self._follow(self.threshold_slider, self.threshold.value)
-            self._changed(event)
+    def _pressed(self, press: Callable[[], View]) -> Callable[[Any], None]:
+        return lambda event: self._do(press)
 
-    def _follow(self, control: Any, value: float) -> None:
-        self._following = True
-        try:
-            control.value = value
-        finally:
-            self._following = False
+    def _set(self, config: PackerConfig) -> None:
+        self._do(lambda: self.model.show(config))
 
-    def _changed(self, event: Any) -> None:
-        """Take the controls' values, evaluate, show."""
-        del event
+    def _do(self, step: Callable[[], View]) -> None:
+        """Take one step of the user: compute, then show."""
         began = time.perf_counter()
-        if self.counter.value != self.model.prepared.counter.name:
-            self.status.value = '<span class="quiet">counting…</span>'
-            self.model.set_counter(self.counter.value)
-            self._stretch()
-        self.model.set_quality(self.quality.value)
-        self.model.config = self.model.config.replace(
-            budget=self.budget.value,
-            order=self.order.value,
-            protect_differences=self.protect.value,
-            jaccard_threshold=None if self.threshold.value == OFF else self.threshold.value,
-        )
-        self.view = self.model.view()
-        self._show(began)
+        self.status.value = BUSY
+        with one_thread():
+            self.view = step()
+            self._show(began)
 
-    def _stretch(self) -> None:
-        """Let the budget slider reach the largest context as the new counter counts it."""
+    def _preset(self, name: str) -> View:
+        if not name:
+            return self.view
         config = self.model.config
-        most = max(self.model.largest_context(config) + config.reserve, self.budget.value)
-        self._following = True
-        try:
-            self.budget_slider.max = math.log10(most)
-            self.budget.max = max(most, self.budget.max)
-        finally:
-            self._following = False
+        typed = config.budget if config.unit == "tokens" else None
+        budget = typed or start_budget(self.model.prepared)
+        least = self.model.prepared.min_jaccard
+        return self.model.show(preset(name, budget=budget, min_jaccard=least))
+
+    def _count(self, name: str) -> View:
+        view = self.model.set_counter(name)
+        self.settings.follow(self.model.prepared)
+        return view
+
+    def _pin(self) -> View:
+        self.model.pin()
+        return self.model.view()
+
+    def _pinned(self) -> str:
+        if not self.pinned.value:
+            raise ValueError("no setting is pinned yet: press “Pin this” first")
+        return str(self.pinned.value)
+
+    def _query(self, qid: str) -> str:
+        return query_html(look(self.view.packed, qid, self.view.baseline))
 
     def write_exports(self, event: Any = None) -> list[Path]:
         """Write the current view into a folder of its own under `export_dir`; give the files."""
         del event
-        paths = self.view.export(self.export_dir / _slug(self.model.prepared.run.name))
-        names = "".join(f"<li>{html.escape(p.name)}</li>" for p in paths)
-        folder = html.escape(str(paths[0].parent))
-        self.exported.value = (
-            f'<div class="quiet">Written to <b>{folder}</b>:<ul style="margin:2px 0">{names}</ul></div>'
-        )
+        width = self.paper.value
+        screen = self._figure_screen
+        figures = {STEMS[screen]: self._screens.figure(self.view, screen, width)}
+        folder = self.export_dir / slug(self.model.prepared.run.name)
+        paths = export_view(self.view, folder, width=width, figures=figures)
+        self.exported.value = links_html(paths)
         return paths
 
     # --- showing ------------------------------------------------------------------------------
 
+    @property
+    def _figure_screen(self) -> str:
+        return SCREENS[0] if self.screen.value == QUERIES else str(self.screen.value)
+
     def _show(self, began: float) -> None:
         view, run = self.view, self.model.prepared.run
-        if self._figure.metric.name != view.quality:
-            self._figure = TradeOffFigure(view.quality)
-        view.draw(self._figure)
+        on_queries = self.screen.value == QUERIES
         size = f"{run.n_queries:,} queries × up to {run.depth} passages"
         title = f"packtools · {run.name} · {size} · {self.model.prepared.counter.name}"
         first, *rest = view.sentences
         lines = "<br>".join([f"<b>{html.escape(first)}</b>", *map(html.escape, rest)])
         shown = {
             self.head: f"<b>{html.escape(title)}</b>",
-            self.picture: image(self._figure.png(), f"{view.title}. {view.subtitle}"),
             self.answer: f'<div class="answer" aria-live="polite">{lines}</div>',
-            self.deltas: delta_table(view),
-            self.queries: query_table(view),
             self.error: "",
         }
+        if not on_queries:
+            png, alt = self._screens.png(view, self._figure_screen)
+            shown |= {
+                self.picture: image(png, alt),
+                self.deltas: delta_table(view),
+                self.pins: pin_table(view),
+            }
+        self.queries.active = on_queries
+        self.queries.update(view)
         for place, value in shown.items():  # all at once: the parts of the panel never disagree for long
             place.value = value
+        self._figures.layout.display = "none" if on_queries else None
+        self.queries.widget.layout.display = None if on_queries else "none"
+        self._follow()
         took = time.perf_counter() - began
         self.status.value = f'<span class="quiet">● ready {took:.2f} s</span>'
+
+    def _follow(self) -> None:
+        """Let every control say what the model holds; none of this is a step of the user."""
+        state = self.model.state
+        own = list(dict.fromkeys([*COUNTERS, state.counter]))
+        pins = [(f"{name}: {config_words(config)}", name) for name, config in state.pins.items()]
+        words = {name: text for text, name in pins}
+        self._quiet = True
+        try:
+            self.settings.show(state.config)
+            self.preset.value = ""
+            _choose(self.quality, [(v, k) for k, v in self.model.qualities.items()], state.quality)
+            _choose(self.counter, own, state.counter)
+            _choose(self.against, [(words.get(b, b), b) for b in self.model.baselines], state.against)
+            _choose(self.pinned, pins, self.pinned.value if self.pinned.value in words else None)
+            self.price.value = "" if state.price is None else state.price.name
+            self.undo.disabled, self.redo.disabled = not self.model.can_undo, not self.model.can_redo
+            self.go.disabled = self.unpin.disabled = self.pinned.disabled = not pins
+        finally:
+            self._quiet = False
+
+    def snapshot(self) -> Snapshot:
+        """Give what is shown as a picture with its tables, which stays when the kernel is gone."""
+        png, _ = self._screens.png(self.view, self._figure_screen)
+        return Snapshot(png, delta_table(self.view) + pin_table(self.view), self.view.sentences)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         """Give the live widget, and a picture and text for viewers that know no widgets."""
         bundle: dict[str, Any] = dict(self.widget._repr_mimebundle_(include=include, exclude=exclude))
-        bundle["image/png"] = base64.b64encode(self._figure.png()).decode()
-        bundle["text/plain"] = "\n".join(self.view.sentences)
-        return bundle
+        still = self.snapshot()._repr_mimebundle_()
+        return {**bundle, "image/png": still["image/png"], "text/plain": still["text/plain"]}
 
 
-def _slug(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "._-" else "-" for c in name).strip("-.")[:60] or "run"
+def _choose(control: w.Dropdown, options: list[Any], value: Any) -> None:
+    """Set what can be chosen, and the choice, only where they differ."""
+    if list(control.options) != options:
+        control.options = options
+    first = options[0][1] if options and isinstance(options[0], tuple) else None
+    value = first if value is None else value
+    if control.value != value:
+        control.value = value

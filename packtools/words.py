@@ -11,7 +11,16 @@ import pandas as pd
 from packtools.config import PackerConfig
 from packtools.metrics import Metric
 
-__all__ = ["amount", "chance", "label", "order_words", "points", "quality_words", "setting_words"]
+__all__ = [
+    "amount",
+    "chance",
+    "config_words",
+    "label",
+    "order_words",
+    "points",
+    "quality_words",
+    "setting_words",
+]
 
 SELECTION_WORDS = {"head": "place", "tfidf": "TF-IDF", "mmr": "MMR"}
 
@@ -22,16 +31,27 @@ def order_words(name: str) -> str:
     return words.get(name, name.replace("_", " "))
 
 
+def selection_words(name: str) -> str:
+    """Say the name of a selector: "query overlap", "TF-IDF"."""
+    return SELECTION_WORDS.get(name, name.replace("_", " "))
+
+
 def setting_words(config: PackerConfig) -> list[str]:
     """Say what a setting does to duplicates and long passages: "near-duplicates dropped from 0.85"."""
     out = [_duplicate_words(config.jaccard_threshold)]
     if config.passage_budget is not None:
         how = config.sentence_selection
-        by = "" if how is None else f", sentences by {SELECTION_WORDS.get(how, how.replace('_', ' '))}"
+        by = "" if how is None else f", sentences by {selection_words(how)}"
         out.append(f"passages cut to {config.passage_budget:,} {_nouns(config.unit)}{by}")
     if config.overflow == "truncate" and config.budget is not None:
         out.append("the last passage cut to fit")
     return out
+
+
+def config_words(config: PackerConfig) -> str:
+    """Say a whole setting in a line: "1,000 tokens · lost in the middle · near-duplicates …"."""
+    first = [_said(config, "budget"), *([f"{config.reserve:,} reserved"] if config.reserve else [])]
+    return " · ".join([*first, order_words(config.order), *setting_words(config)])
 
 
 def is_testable(row: pd.Series[Any]) -> bool:

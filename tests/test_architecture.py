@@ -37,7 +37,18 @@ LAYERS = [
         "answers",
         "grounding",
     ],
-    ["selection", "plan", "significance", "margins", "pairing", "triads", "words", "frontier"],
+    [
+        "selection",
+        "plan",
+        "significance",
+        "margins",
+        "pairing",
+        "triads",
+        "words",
+        "table_words",
+        "marking",
+        "frontier",
+    ],
     ["corpus", "filling", "inference"],
     ["selected", "ledger", "cells", "recommending"],
     ["selecting"],
@@ -47,10 +58,21 @@ LAYERS = [
     ["packed"],
     ["prepared"],
     ["tradeoff", "drawing", "comparison", "oracle", "position", "pieces"],
-    ["packed_plain", "figures", "swept"],
-    ["triad_report", "joining", "sweep_figures"],
-    ["explorer", "sweeping"],
-    ["report", "notebook", "markup", "sweep_report"],
+    ["packed_plain", "figures", "swept", "exporting", "presets", "query_notes"],
+    ["triad_report", "joining", "sweep_figures", "panel_figures", "spread_figure", "drilldown"],
+    ["view", "sweeping"],
+    ["explorer"],
+    [
+        "report",
+        "notebook",
+        "markup",
+        "sweep_report",
+        "screens",
+        "query_list",
+        "query_markup",
+        "control_widgets",
+    ],
+    ["query_widgets", "controls"],
     ["widgets", "cli_compare", "cli_sweep"],
     ["cli"],
 ]
@@ -233,7 +255,7 @@ def test_the_main_job_needs_no_package_that_only_the_tests_install(tmp_path):
         "import packtools as pt\n"
         "view = pt.ExplorerModel(pt.load_sample()).view()\n"
         "view.export(sys.argv[1])\n"
-        "view.packed.decisions, view.packed.context('time-q8'), pt.Explorer(view.model.prepared)\n"
+        "view.packed.decisions, view.packed.context('time-q8'), pt.Explorer(view.prepared)\n"
         "print(view.sentences[0])"
     )
     out = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)

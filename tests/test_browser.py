@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import shutil
 from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from lab import CHROMIUM, lab_server, open_notebook
+from lab import CHROMIUM, Panel, lab_server, open_notebook
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here (Debian: apt-get install chromium)"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
-SHOTS = Path(os.environ.get("PACKTOOLS_SCREENSHOTS", ROOT / "build" / "screenshots"))
 
 
 @pytest.fixture(scope="module")
@@ -28,41 +25,6 @@ def server(tmp_path_factory):
     shutil.copytree(ROOT / "notebooks", root / "notebooks")
     with lab_server(root, folder / "home") as url:
         yield url, root
-
-
-class Panel:
-    """Read and move the panel on a page."""
-
-    def __init__(self, page) -> None:
-        self.page = page
-        page.wait_for_selector(".packtools-status >> text=ready", state="attached")
-        page.locator(".packtools-picture img").scroll_into_view_if_needed()
-
-    def text(self, name: str) -> str:
-        return self.page.locator(f".packtools-{name}").first.inner_text()
-
-    def picture(self) -> str:
-        return self.page.locator(".packtools-picture img").get_attribute("src")
-
-    def tokens(self) -> int:
-        return int(re.search(r"\(([\d,]+) of", self.text("answer")).group(1).replace(",", ""))
-
-    def changed(self, before: str) -> None:
-        """Wait for another picture, then until the kernel has nothing more to do."""
-        self.page.wait_for_function(
-            "old => document.querySelector('.packtools-picture img')?.src !== old", arg=before
-        )
-        self.page.wait_for_function(
-            "() => { const k = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;"
-            " const alt = document.querySelector('.packtools-picture img').alt;"
-            " const words = document.querySelector('.packtools-answer').innerText;"
-            " const n = words.match(/[(]([0-9,]+) of/);"
-            " return k.status === 'idle' && n && alt.includes(n[1] + ' of'); }"
-        )
-
-    def shot(self, name: str) -> None:
-        SHOTS.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=SHOTS / f"{name}.png")
 
 
 @pytest.fixture(scope="module")
@@ -132,11 +94,35 @@ def test_typing_a_budget_and_choosing_an_order_change_the_panel(panel):
     panel.shot("explorer_500")
 
 
+def test_a_pinned_setting_can_be_compared_with(panel):
+    before, tokens = panel.picture(), panel.tokens()
+    panel.page.locator(".packtools-pin").first.click()
+    panel.page.wait_for_selector(".packtools-pins >> text=Pinned settings, against everything")
+    panel.changed(before)  # the pinned point is drawn
+    before = panel.picture()
+    panel.page.locator(".packtools-budget input").fill("1000")
+    panel.page.locator(".packtools-budget input").press("Enter")
+    panel.changed(before)
+    pinned = "A: 500 tokens · ascending · near-duplicates kept"
+    panel.page.locator(".packtools-against select").select_option(pinned)
+    panel.page.wait_for_selector(".packtools-deltas th:text-is('A')")
+    assert "more tokens" in panel.text("answer")
+    panel.shot("explorer_pinned")
+    for _ in range(2):
+        before = panel.text("answer")
+        panel.page.locator(".packtools-undo").first.click()
+        panel.page.wait_for_function(
+            "old => document.querySelector('.packtools-answer').innerText !== old", arg=before
+        )
+    assert panel.tokens() == tokens
+
+
 def test_export_writes_what_is_on_the_screen(panel, server):
     _, root = server
-    panel.page.locator(".packtools-export").click()
-    panel.page.wait_for_selector(".packtools-exported >> text=settings.json")
-    folder = root / "notebooks" / "packtools_exports" / "sample-bm25"
+    panel.page.locator(".packtools-export").first.click()
+    panel.page.wait_for_selector(".packtools-exported >> text=packed.jsonl")
+    (folder,) = (root / "notebooks" / "packtools_exports").iterdir()
+    assert folder.name.startswith("sample-bm25")
     settings = json.loads((folder / "settings.json").read_text("utf-8"))
     assert settings["settings"]["budget"] == 500
     assert settings["settings"]["jaccard_threshold"] is None
@@ -145,3 +131,78 @@ def test_export_writes_what_is_on_the_screen(panel, server):
     assert round(float(mean)) == panel.tokens()
     for name, magic in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")):
         assert (folder / f"trade_off.{name}").read_bytes().startswith(magic)
+    with panel.page.expect_download() as started:  # P134 is told by the bytes, this by the link
+        panel.page.locator(".packtools-exported a", has_text="comparison.md").click()
+    assert Path(started.value.path()).read_bytes() == (folder / "comparison.md").read_bytes()
+
+
+def test_each_view_shows_one_picture_of_its_own(panel):
+    seen = {panel.picture()}
+    for name in ("Budget curve", "Per-query changes", "Place of evidence"):
+        before = panel.picture()
+        panel.page.locator(".packtools-screen button", has_text=name).click()
+        panel.changed(before)
+        assert panel.page.locator(".packtools-picture img").count() == 1  # P121
+        panel.shot("view_" + name.lower().replace(" ", "_"))
+        seen.add(panel.picture())
+    assert len(seen) == 4
+
+
+def test_a_query_is_found_and_shown_with_what_was_dropped(panel):
+    panel.page.locator(".packtools-screen button", has_text="Queries").click()
+    panel.page.wait_for_selector(".packtools-query-detail >> text=The packed text as it is sent")
+    panel.page.locator(".packtools-query-search input").fill("Speke")
+    panel.page.wait_for_selector(".packtools-query-place >> text=1 of 72")
+    detail = panel.page.locator(".packtools-query-detail")
+    detail.locator("text=When did Speke first see Lake Victoria?").first.wait_for()
+    assert "over budget by" in detail.inner_text()
+    assert detail.locator("mark").count() > 0
+    panel.shot("query")
+    panel.page.locator(".packtools-query-search input").fill("")
+    panel.page.wait_for_selector(".packtools-query-place >> text=page 1 of 2")
+    entries = panel.page.locator(".packtools-query-list select")
+    entries.focus()
+    first = entries.input_value()
+    entries.press("Alt+ArrowDown")
+    panel.page.wait_for_function(
+        "old => document.querySelector('.packtools-query-list select').value !== old", arg=first
+    )
+
+
+def test_the_panel_can_be_read_in_the_dark_theme(panel):
+    change = "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})"
+    panel.page.evaluate(change, "JupyterLab Dark")
+    panel.page.wait_for_function("() => document.body.dataset.jpThemeLight === 'false'")
+    panel.shot("query_dark")
+    light = """element => {
+      const shades = name => { let e = element, c; do { c = getComputedStyle(e)[name]; e = e.parentElement; }
+        while (e && /^rgba.*, 0\\)$/.test(c)); return c.match(/[0-9.]+/g).slice(0, 3).map(Number); };
+      const shine = c => { const [r, g, b] = c.map(v => (v /= 255, v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+      const [a, b] = [shine(shades('color')), shine(shades('backgroundColor'))];
+      return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    }"""
+    for place in (".packtools-answer .answer", ".packtools-query-detail h4", ".packtools-query-detail mark"):
+        ratio = panel.page.locator(place).first.evaluate(light)
+        assert ratio >= 4.5, place  # WCAG 2.2, 1.4.3
+    before = panel.picture()
+    panel.page.locator(".packtools-screen button", has_text="Trade-off").click()
+    panel.changed(before)
+    panel.shot("explorer_dark")
+    panel.page.evaluate(change, "JupyterLab Light")
+
+
+def test_an_error_in_a_callback_is_seen_and_the_last_good_figure_stays(panel):
+    before = panel.picture()  # P119
+    panel.page.locator(".packtools-more >> text=Budget").first.click()
+    reserve = panel.page.locator(".packtools-reserve input")
+    reserve.fill("900")
+    reserve.press("Enter")
+    panel.page.wait_for_selector(
+        ".packtools-error [role=alert] >> text='reserve' must be less than the budget"
+    )
+    assert panel.picture() == before
+    panel.shot("explorer_error")
+    reserve.fill("0")
+    reserve.press("Enter")
+    panel.page.wait_for_function("() => document.querySelector('.packtools-error').innerText.trim() === ''")
