@@ -33,6 +33,8 @@ PIN_NAMES = "ABCDEF"
 ONE_MOVE = 1.0
 """Seconds between two changes of the same setting that undo takes back together."""
 STEPS_KEPT = 200
+STEPS = 12
+"""Budgets of the curve."""
 KEPT = 30
 """Results of each kind that are remembered."""
 
@@ -295,7 +297,7 @@ class ExplorerModel:
         if key not in self._curves:
             _make_room(self._curves)
             prepared = self._counted[state.counter]
-            budgets = ladder(prepared, state.config)
+            budgets = ladder(prepared, state.config, STEPS)
             self._curves[key] = trade_off(
                 prepared, state.config, budgets, quality=[state.quality], baseline=base
             )
@@ -318,7 +320,7 @@ class ExplorerModel:
         key = (state.counter, state.quality, state.config.replace(budget=None), budget)
         if key not in self._rooms:
             _make_room(self._rooms)
-            budgets = ladder(self.prepared, state.config) if budget is None else [budget]
+            budgets = ladder(self.prepared, state.config, STEPS) if budget is None else [budget]
             self._rooms[key] = headroom(self.prepared, state.config, budgets, metric=state.quality)
         return self._rooms[key]
 
