@@ -110,9 +110,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="of the large run, as benchmarks/run.py makes it")
     given = parser.parse_args()
     runs = {"sample": "sample"} | ({"large": str(given.folder.resolve())} if given.folder else {})
-    print(
-        "| run | move, median of 30 | figure alone | ratio | wanted | first panel | wanted | libraries before it |"
-    )
+    print("| run | move, median of 30 | figure alone | ratio | wanted | first panel | wanted | libraries |")
     print("|---|---|---|---|---|---|---|---|")
     for name, run in runs.items():
         before, moves, after = rendered(run), moved(run), rendered(run)
