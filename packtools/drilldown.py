@@ -144,9 +144,9 @@ class QueryLook:
     def sentences(self) -> list[str]:
         """Say what the pack came to: size, chunks, answer."""
         limit, reserve = self.config.limit, self.config.reserve
-        out = f"{self.n_used:,} {self.noun} used, no budget"
+        out = f"{_count(self.n_used, self.noun)} used, no budget"
         if limit is not None:
-            out = f"{self.n_used:,} of {limit:,} {self.noun} used"
+            out = f"{self.n_used:,} of {_count(limit, self.noun)} used"
             out += f" ({reserve:,} more reserved)" if reserve else ""
         if self.n_baseline is not None:
             out += f"; {self.n_baseline:,} in the baseline"

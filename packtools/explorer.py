@@ -76,6 +76,8 @@ class ExplorerModel:
         The setting to start from; None packs into a quarter of the full context.
     baseline : PackerConfig or None, default None
         What settings are compared with at first; None is the unpacked run.
+    price : Price or None, default None
+        What tokens cost.
 
     Attributes
     ----------
@@ -98,7 +100,9 @@ class ExplorerModel:
         counter: str = "cl100k_base",
         config: PackerConfig | None = None,
         baseline: PackerConfig | None = None,
+        price: Price | None = None,
     ) -> None:
+        _check_price("ExplorerModel", price)
         prepared = run if isinstance(run, PreparedRun) else prepare(run, counter=counter)
         self._counted = {prepared.counter.name: prepared}
         self._curves: dict[tuple[Any, ...], pd.DataFrame] = {}
@@ -109,7 +113,7 @@ class ExplorerModel:
             config = preset(START, budget=start_budget(prepared), min_jaccard=prepared.min_jaccard)
         against = "everything" if baseline is None else "baseline"
         quality = next(iter(_qualities(prepared)))
-        self.state = State(config, quality, prepared.counter.name, against=against)
+        self.state = State(config, quality, prepared.counter.name, price, against)
         self._past: list[State] = []
         self._future: list[State] = []
         self._last: tuple[frozenset[str], float] = (frozenset(), 0.0)
@@ -118,6 +122,11 @@ class ExplorerModel:
     def prepared(self) -> PreparedRun:
         """The run as the chosen counter counts it."""
         return self._counted[self.state.counter]
+
+    @property
+    def counters(self) -> list[str]:
+        """Names of the counters that can be chosen: the usual ones, and each that has counted the run."""
+        return list(dict.fromkeys([*COUNTERS, *(p.counter.name for p in self._counted.values())]))
 
     @property
     def config(self) -> PackerConfig:
@@ -165,8 +174,7 @@ class ExplorerModel:
 
     def set_price(self, price: Price | None) -> View:
         """Choose what tokens cost; None shows no money."""
-        if price is not None and not isinstance(price, Price):
-            fail(SettingError, "ExplorerModel.set_price", "price", "a Price or None", price)
+        _check_price("ExplorerModel.set_price", price)
         return self._move(replace(self.state, price=price), {"price"})
 
     def pin(self, config: PackerConfig | None = None) -> str:
@@ -190,7 +198,7 @@ class ExplorerModel:
         free = [letter for letter in PIN_NAMES if letter not in pins]
         if not free:
             raise SettingError(f"pin: {len(PIN_NAMES)} settings are pinned already. Unpin one of them first.")
-        self._move(replace(self.state, pins={**pins, free[0]: config}), {"pins"})
+        self._move(replace(self.state, pins={**pins, free[0]: config}), {f"pin {free[0]}"})
         return free[0]
 
     def unpin(self, name: str) -> View:
@@ -198,7 +206,7 @@ class ExplorerModel:
         self._check_pin("unpin", name)
         pins = {letter: config for letter, config in self.state.pins.items() if letter != name}
         against = self._first_baseline if self.state.against == name else self.state.against
-        return self._move(replace(self.state, pins=pins, against=against), {"pins"})
+        return self._move(replace(self.state, pins=pins, against=against), {f"pin {name}"})
 
     def compare_with(self, name: str) -> View:
         """Choose what settings are compared with: "everything", "baseline" or a pinned letter."""
@@ -246,8 +254,11 @@ class ExplorerModel:
             return view
         now = time.monotonic()
         what, when = self._last
-        if not (what == changed and now - when < ONE_MOVE):
+        if not (what and what == changed and now - when < ONE_MOVE):
             self._past = [*self._past[-STEPS_KEPT + 1 :], self.state]
+        elif self._past and self._past[-1] == state:  # there and back again is no step
+            self._past = self._past[:-1]
+            changed = set()
         self._future = []
         self._last = (frozenset(changed), now)
         self.state = state
@@ -266,6 +277,14 @@ class ExplorerModel:
     def view(self) -> View:
         """Evaluate the current state."""
         return self._view(self.state)
+
+    def mark(self) -> tuple[State, list[State], list[State]]:
+        """Give what `go_back` takes to be again where the model is now."""
+        return self.state, list(self._past), list(self._future)
+
+    def go_back(self, mark: tuple[State, list[State], list[State]]) -> None:
+        """Be again where the model was, with the steps that it had."""
+        (self.state, self._past, self._future), self._last = mark, (frozenset(), 0.0)
 
     def _view(self, state: State) -> View:
         prepared = self._counted[state.counter]
@@ -316,6 +335,17 @@ class ExplorerModel:
             tables.append(self._room(state, state.config.budget))
         return pd.concat(tables).sort_index()
 
+    def room_unlimited(self) -> pd.DataFrame | None:
+        """Give the line of the `headroom` table for no budget: one that holds everything.
+
+        Without a budget duplicates may stay that go under any; so the line is not one of the ladder.
+        """
+        state, config = self.state, self.config.replace(budget=None)
+        if state.quality not in MEASURED:
+            return None
+        config = config.replace(deduplicate=config.deduplicates)
+        return self._room(replace(state, config=config), max(ladder(self.prepared, config)))
+
     def _room(self, state: State, budget: int | None) -> pd.DataFrame:
         key = (state.counter, state.quality, state.config.replace(budget=None), budget)
         if key not in self._rooms:
@@ -323,6 +353,11 @@ class ExplorerModel:
             budgets = ladder(self.prepared, state.config, STEPS) if budget is None else [budget]
             self._rooms[key] = headroom(self.prepared, state.config, budgets, metric=state.quality)
         return self._rooms[key]
+
+
+def _check_price(where: str, price: object) -> None:
+    if price is not None and not isinstance(price, Price):
+        fail(SettingError, where, "price", "a Price or None", price)
 
 
 def start_budget(prepared: PreparedRun) -> int:

@@ -170,8 +170,8 @@ def table_caption(view: View) -> str:
         f"means per query, n = {row['n']:,} of {row['N']:,} queries",
         view.prepared.run.name,
         view.prepared.counter.name,
-        label(view.config, ("budget", "order")),
-        *setting_words(view.config),
+        label(view.config, ("budget", "order"), view.noun),
+        *setting_words(view.config, view.noun),
         f"baseline: {view.against}",
         "95 % paired bootstrap",
     ]

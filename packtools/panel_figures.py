@@ -18,7 +18,7 @@ from packtools.drawing import GREY, INK, MUTED, SMALLEST, STRONG
 from packtools.errors import SettingError, fail
 from packtools.figures import NO_QUERY, Picture, as_metric, between, settle, spots
 from packtools.metrics import Metric
-from packtools.words import change
+from packtools.words import change, count_words
 
 __all__ = [
     "HeadroomFigure",
@@ -160,7 +160,7 @@ def headroom_title(
     budgets = room.index.to_numpy(float)
     nearest = int(np.argmin(np.abs(np.log(budgets / (budgets.max() if budget is None else budget)))))
     row = room.iloc[nearest]
-    where = "Without a budget" if budget is None else f"At {budgets[nearest]:,.0f} {unit}"
+    where = "Without a budget" if budget is None else f"At {count_words(int(budgets[nearest]), unit)}"
     if row["room"] <= 0:
         return f"{where}: as good as the best possible"
     if not row["room_ci_low"] > 0:
@@ -182,7 +182,9 @@ def _curve_title(metric: Metric, curve: pd.DataFrame, unit: str) -> str:
     n = int(np.logical_and.accumulate(fine).sum())
     if not n:
         return f"“{metric.words}” is measurably worse at every budget"
-    return f"No measurable loss in “{metric.words}” from {line['budget'].iloc[n - 1]:,.0f} {unit} on"
+    return (
+        f"No measurable loss in “{metric.words}” from {count_words(int(line['budget'].iloc[n - 1]), unit)} on"
+    )
 
 
 def _oracle(room: pd.DataFrame | None, scale: float) -> tuple[Floats, Floats, Floats]:

@@ -76,7 +76,8 @@ class Screens:
     def _curve(self, drawn: HeadroomFigure, view: View) -> tuple[str, str]:
         room, budget = self.model.room(), view.config.budget
         unit = "characters" if view.config.unit == "chars" else view.noun
-        title = headroom_title(view.quality, view.curve, room, budget, unit)
+        nearest = self.model.room_unlimited() if budget is None else room
+        title = headroom_title(view.quality, view.curve, nearest, budget, unit)
         here = {"budget": budget, "quality": view.here["quality"]}
         foot = view.foot(f"bars: {INTERVAL} of the difference to {view.against}")
         drawn.update(view.curve, room, here, title, view.subtitle, foot, unit)

@@ -179,8 +179,11 @@ def ladder(prepared: PreparedRun, config: PackerConfig, steps: int = 16) -> list
     full = prepared.full(config.unit, config.separator)
     most = max(int(full.max(initial=1)), 2)
     least = max(most // 32, 1)
-    spaced = np.geomspace(least, most, steps)
-    return sorted({config.reserve + round_budget(v) for v in spaced})
+    rounded = {round_budget(v) for v in np.geomspace(least, most, steps)}
+    if max(rounded) < most:  # the last budget holds everything
+        step = 5 * 10 ** (len(str(most)) - 3)
+        rounded = rounded - {max(rounded)} | {-(-most // step) * step}
+    return sorted(config.reserve + b for b in rounded)
 
 
 def round_budget(value: float) -> int:

@@ -122,7 +122,7 @@ class View:
         change = self.packed.per_query["answer_retention"] - self.baseline.per_query["answer_retention"]
         return list(change.index[change < 0]), list(change.index[change > 0])
 
-    @property
+    @cached_property
     def changes_nothing(self) -> bool:
         """Whether every query packs exactly as in the baseline."""
         same = (
@@ -130,7 +130,8 @@ class View:
             and (self.baseline.keep == self.packed.keep).all()
         )
         same = bool(same and (self.baseline.layout.rank == self.packed.layout.rank).all())
-        return same and bool((self.baseline.per_query["n_chars"] == self.packed.per_query["n_chars"]).all())
+        same = same and bool((self.baseline.per_query["n_chars"] == self.packed.per_query["n_chars"]).all())
+        return same and same_texts(self.baseline, self.packed)
 
     @property
     def sentences(self) -> list[str]:
@@ -177,7 +178,8 @@ class View:
         costs = [price.cost(p.per_query["n_tokens"]).mean() for p in (self.packed, self.baseline)]
         if np.isnan(costs).any():
             return f"no price of input tokens in {price.name}"
-        here, base = (f"{1000 * c:,.2f}" for c in costs)
+        digits = 2 if 1000 * min(costs) >= 0.1 or not min(costs) else 4
+        here, base = (f"{1000 * c:,.{digits}f}" for c in costs)
         return f"{here} of {base} USD per 1,000 queries ({price.name}, input)"
 
     @cached_property
@@ -191,7 +193,11 @@ class View:
         for letter, packed in self.pinned.items():
             cost, here = packed.per_query["n_tokens"], packed.per_query[name]
             d = stats.paired_bootstrap(base, here)
-            told = {"words": config_words(packed.config), "n_tokens": cost.mean(), "quality": here.mean()}
+            told = {
+                "words": config_words(packed.config, self.noun),
+                "n_tokens": cost.mean(),
+                "quality": here.mean(),
+            }
             rows[letter] = {**told, "delta": d.delta, "ci_low": d.low, "ci_high": d.high, "n": d.n}
         columns = ["words", "n_tokens", "quality", "delta", "ci_low", "ci_high", "n"]
         return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("pin")
@@ -234,7 +240,7 @@ class View:
             self.prepared.counter.name,
             order_words(self.config.order),
         ]
-        return " · ".join(parts) + "\n" + " · ".join([*setting_words(self.config), note])
+        return " · ".join(parts) + "\n" + " · ".join([*setting_words(self.config, self.noun), note])
 
     @property
     def here(self) -> dict[str, float]:
@@ -282,6 +288,21 @@ class View:
     def export(self, folder: str | Path, **options: Any) -> list[Path]:
         """Write figure, tables, setting and packed predictions: see `export_view`."""
         return export_view(self, folder, **options)
+
+
+def same_texts(one: PackedRun, other: PackedRun) -> bool:
+    """Whether two packs of the same chunks in the same order read the same."""
+    joined = one.config.separator == other.config.separator
+    if not joined and (one.per_query["n_chunks"] > 1).any():
+        return False
+    if one.trims != other.trims:
+        return False
+    rank, query = one.layout.rank, one.layout.query
+    left = [packed.prepared.left(packed.config) for packed in (one, other)]
+    if one.prepared is other.prepared:
+        cut = (left[0].slot[rank, query] >= 0) | (left[1].slot[rank, query] >= 0)
+        rank, query = rank[cut], query[cut]
+    return left[0].texts(rank, query) == left[1].texts(rank, query)
 
 
 def cost_words(baseline: float, here: float, noun: str = "tokens") -> str:

@@ -17,8 +17,9 @@ import ipywidgets as w
 
 from packtools.config import PackerConfig
 from packtools.controls import SettingControls
+from packtools.counters import counted
 from packtools.drilldown import look
-from packtools.explorer import COUNTERS, ExplorerModel, start_budget
+from packtools.explorer import ExplorerModel, start_budget
 from packtools.exporting import export_view, links_html, slug
 from packtools.markup import CSS, Snapshot, delta_table, image, pin_table
 from packtools.money import Price
@@ -80,9 +81,9 @@ class Explorer:
         price: Price | None = None,
         export_dir: str | Path = "packtools_exports",
     ) -> None:
-        self.model = ExplorerModel(run, counter=counter, config=config, baseline=baseline)
+        self.model = ExplorerModel(run, counter=counter, config=config, baseline=baseline, price=price)
         with one_thread():
-            self.view: View = self.model.view() if price is None else self.model.set_price(price)
+            self.view: View = self.model.view()
         self.export_dir = Path(export_dir)
         self._screens = Screens(self.model)
         self._quiet = False
@@ -143,10 +144,10 @@ class Explorer:
         moves: dict[w.DOMWidget, Callable[[Any], View]] = {
             self.preset: lambda name: self._preset(name),
             self.quality: self.model.set_quality,
-            self.counter: self._count,
+            self.counter: self.model.set_counter,
             self.price: lambda name: self.model.set_price(price_of(name) if name.strip() else None),
             self.against: self.model.compare_with,
-            self.screen: lambda _: self.view,
+            self.screen: lambda _: self._fresh(),
         }
         for control, move in moves.items():
             control.observe(self._guard(self._chosen(move)), "value")
@@ -235,8 +236,14 @@ class Explorer:
         """Give a handler that takes a picker's new value, unless the panel set it itself."""
 
         def chosen(event: Any) -> None:
-            if not self._quiet:
+            if self._quiet:
+                return
+            try:
                 self._do(lambda: move(event["new"]))
+            except BaseException:
+                if event["owner"] is not self.price:  # what was typed stays, to be mended
+                    self._put(event["owner"], event["old"])
+                raise
 
         return chosen
 
@@ -244,15 +251,32 @@ class Explorer:
         return lambda event: self._do(press)
 
     def _set(self, config: PackerConfig) -> None:
-        self._do(lambda: self.model.show(config))
+        """Take what the user moved; what a cell changed in the model meanwhile stays."""
+        old, new = vars(self.view.config), vars(config)
+        changed = {name: new[name] for name in new if new[name] != old[name]}
+        self._do(lambda: self.model.change(**changed))
 
     def _do(self, step: Callable[[], View]) -> None:
         """Take one step of the user: compute, then show."""
         began = time.perf_counter()
         self.status.value = BUSY
-        with one_thread():
-            self.view = step()
-            self._show(began)
+        shown, mark = self.view, self.model.mark()
+        try:
+            with one_thread():
+                self.view = step()
+                self._show(began)
+        except BaseException:  # the model is where the last good figure is
+            self.view = shown
+            self.model.go_back(mark)
+            raise
+
+    def _put(self, control: w.DOMWidget, value: Any) -> None:
+        """Set a picker; this is no step of the user."""
+        self._quiet = True
+        try:
+            control.value = value
+        finally:
+            self._quiet = False
 
     def _preset(self, name: str) -> View:
         if not name:
@@ -263,11 +287,6 @@ class Explorer:
         least = self.model.prepared.min_jaccard
         return self.model.show(preset(name, budget=budget, min_jaccard=least))
 
-    def _count(self, name: str) -> View:
-        view = self.model.set_counter(name)
-        self.settings.follow(self.model.prepared)
-        return view
-
     def _pin(self) -> View:
         self.model.pin()
         return self.model.view()
@@ -276,6 +295,10 @@ class Explorer:
         if not self.pinned.value:
             raise ValueError("no setting is pinned yet: press “Pin this” first")
         return str(self.pinned.value)
+
+    def _fresh(self) -> View:
+        """Give what is shown, or the model's view if a cell has moved the model meanwhile."""
+        return self.view if self._state is self.model.state else self.model.view()
 
     def _query(self, qid: str) -> str:
         return query_html(look(self.view.packed, qid, self.view.baseline))
@@ -322,6 +345,7 @@ class Explorer:
             place.value = value
         self._figures.layout.display = "none" if on_queries else None
         self.queries.widget.layout.display = None if on_queries else "none"
+        self._state = self.model.state
         self._follow()
         took = time.perf_counter() - began
         self.status.value = f'<span class="quiet">● ready {took:.2f} s</span>'
@@ -329,15 +353,17 @@ class Explorer:
     def _follow(self) -> None:
         """Let every control say what the model holds; none of this is a step of the user."""
         state = self.model.state
-        own = list(dict.fromkeys([*COUNTERS, state.counter]))
-        pins = [(f"{name}: {config_words(config)}", name) for name, config in state.pins.items()]
+        noun = counted(self.model.prepared.counter)
+        pins = [(f"{name}: {config_words(config, noun)}", name) for name, config in state.pins.items()]
         words = {name: text for text, name in pins}
         self._quiet = True
         try:
+            if self.settings.prepared is not self.model.prepared:
+                self.settings.follow(self.model.prepared)
             self.settings.show(state.config)
             self.preset.value = ""
             _choose(self.quality, [(v, k) for k, v in self.model.qualities.items()], state.quality)
-            _choose(self.counter, own, state.counter)
+            _choose(self.counter, self.model.counters, state.counter)
             _choose(self.against, [(words.get(b, b), b) for b in self.model.baselines], state.against)
             _choose(self.pinned, pins, self.pinned.value if self.pinned.value in words else None)
             self.price.value = "" if state.price is None else state.price.name

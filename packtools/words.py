@@ -23,6 +23,12 @@ __all__ = [
 ]
 
 SELECTION_WORDS = {"head": "place", "tfidf": "TF-IDF", "mmr": "MMR"}
+SAID = (
+    "budget", "unit", "reserve", "order", "overflow", "jaccard_threshold", "passage_budget",
+    "sentence_selection", "detect_conflicts",
+)  # fmt: skip
+"""Settings that a line of words says anyway, or that pack nothing otherwise."""
+USUAL = PackerConfig(separator="\n\n")
 
 
 def order_words(name: str) -> str:
@@ -36,22 +42,35 @@ def selection_words(name: str) -> str:
     return SELECTION_WORDS.get(name, name.replace("_", " "))
 
 
-def setting_words(config: PackerConfig) -> list[str]:
-    """Say what a setting does to duplicates and long passages: "near-duplicates dropped from 0.85"."""
+def setting_words(config: PackerConfig, noun: str = "tokens") -> list[str]:
+    """Say what a setting does to duplicates and long passages: "near-duplicates dropped from 0.85".
+
+    `noun` is what the counter counts, as in `counted`.
+    """
     out = [_duplicate_words(config.jaccard_threshold)]
     if config.passage_budget is not None:
         how = config.sentence_selection
         by = "" if how is None else f", sentences by {selection_words(how)}"
-        out.append(f"passages cut to {config.passage_budget:,} {_nouns(config.unit)}{by}")
+        out.append(f"passages cut to {count_words(config.passage_budget, _nouns(config.unit, noun))}{by}")
     if config.overflow == "truncate" and config.budget is not None:
         out.append("the last passage cut to fit")
     return out
 
 
-def config_words(config: PackerConfig) -> str:
-    """Say a whole setting in a line: "1,000 tokens · lost in the middle · near-duplicates …"."""
-    first = [_said(config, "budget"), *([f"{config.reserve:,} reserved"] if config.reserve else [])]
-    return " · ".join([*first, order_words(config.order), *setting_words(config)])
+def config_words(config: PackerConfig, noun: str = "tokens") -> str:
+    """Say a whole setting in a line: "1,000 tokens · lost in the middle · near-duplicates …".
+
+    What is said nowhere else, and is not as it usually is, follows: two settings have two lines.
+    """
+    first = [_said(config, "budget", noun), *([f"{config.reserve:,} reserved"] if config.reserve else [])]
+    rest = (name for name in USUAL.to_dict() if name not in SAID)
+    more = [_said(config, name, noun) for name in rest if getattr(config, name) != getattr(USUAL, name)]
+    return " · ".join([*first, order_words(config.order), *setting_words(config, noun), *more])
+
+
+def count_words(n: int, nouns: str) -> str:
+    """Say a number of tokens or characters: "1 token", "1,000 characters"."""
+    return f"{n:,} {nouns[:-1] if n == 1 else nouns}"
 
 
 def is_testable(row: pd.Series[Any]) -> bool:
@@ -117,21 +136,23 @@ def chance(p_value: float) -> str:
     return "< 0.0001" if p_value < 0.0001 else f"{p_value:.4f}"
 
 
-def label(config: PackerConfig, varied: Sequence[str]) -> str:
+def label(config: PackerConfig, varied: Sequence[str], noun: str = "tokens") -> str:
     """Name a setting by what varies in its grid: "1,000 tokens · descending"."""
-    return " · ".join(_said(config, name) for name in varied) or "this setting"
+    return " · ".join(_said(config, name, noun) for name in varied) or "this setting"
 
 
-def _said(config: PackerConfig, name: str) -> str:
+def _said(config: PackerConfig, name: str, noun: str) -> str:
     value = getattr(config, name)
     if name == "budget":
-        return "no budget" if value is None else f"{value:,} {_nouns(config.unit)}"
+        return "no budget" if value is None else count_words(value, _nouns(config.unit, noun))
     if name == "order":
         return order_words(value)
     if name == "jaccard_threshold":
         return _duplicate_words(value)
     if name == "passage_budget":
-        return "passages whole" if value is None else f"passages to {value:,} {_nouns(config.unit)}"
+        if value is None:
+            return "passages whole"
+        return f"passages to {count_words(value, _nouns(config.unit, noun))}"
     if name == "protect_differences":
         return "differences protected" if value else "differences not protected"
     return f"{name.replace('_', ' ')} {value!r}"
@@ -144,5 +165,5 @@ def _duplicate_words(threshold: float | None) -> str:
     return f"near-duplicates dropped from {shown}"
 
 
-def _nouns(unit: str) -> str:
-    return "characters" if unit == "chars" else unit
+def _nouns(unit: str, noun: str) -> str:
+    return "characters" if unit == "chars" else noun

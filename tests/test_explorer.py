@@ -8,7 +8,10 @@ import pandas as pd
 import pytest
 
 import packtools as pt
+from packtools.exporting import table_caption
+from packtools.screens import Screens
 from packtools.view import cost_words
+from packtools.words import config_words
 
 
 @pytest.fixture(scope="module")
@@ -245,3 +248,130 @@ def test_the_room_above_a_curve_is_there_for_what_can_be_kept(prepared):
     assert room.index.is_monotonic_increasing
     model.set_quality("answer_position")
     assert model.room() is None
+
+
+def passages(sizes, *, n=2, wanted=3):
+    """A run of n queries with passages of these sizes; the one of rank `wanted` holds the answer."""
+    rows, texts = [], {}
+    for q in range(n):
+        for rank, size in enumerate(sizes, 1):
+            rows.append((f"q{q}", f"d{q}_{rank}", rank))
+            words = " ".join(f"w{q}x{rank}y{k}" for k in range(400))
+            texts[f"d{q}_{rank}"] = (f"answer{q} {words}" if rank == wanted else words)[:size]
+    frame = pd.DataFrame(rows, columns=["qid", "docid", "rank"])
+    return pt.Run.from_frames(frame, texts, answers={f"q{q}": [f"answer{q}"] for q in range(n)})
+
+
+def test_the_largest_budget_of_the_curve_drops_nothing():
+    # 3 x 404 + 2 x 2 = 1,216 characters: rounded to the nearest budget that is 1,200, and a chunk goes.
+    model = pt.ExplorerModel(
+        passages([404] * 3), counter="chars", config=pt.PackerConfig(separator="\n\n", budget=None)
+    )
+    last = model.view().curve.iloc[-1]
+    assert last["budget"] == 1250
+    assert last["n_tokens"] == 1216
+    assert last["answer_retention"] == 1
+    assert model.room().iloc[-1]["kept"] == 1
+
+
+def test_the_room_without_a_budget_is_that_of_a_pack_without_one():
+    # Under any budget two of the three equal texts go; without a budget all stay, and nothing is lost.
+    frame = pd.DataFrame(
+        [(q, f"{q}{k}", k) for q in "ab" for k in (1, 2, 3)], columns=["qid", "docid", "rank"]
+    )
+    qrels = frame[["qid", "docid"]].assign(label=1)
+    run = pt.Run.from_frames(frame, {d: f"text of {d[0]}" for d in frame["docid"]}, qrels=qrels)
+    model = pt.ExplorerModel(run, config=pt.PackerConfig(separator="\n\n"))
+    assert model.room().iloc[-1]["room"] == pytest.approx(2 / 3)
+    assert model.room_unlimited()["room"].tolist() == [0]
+    _, said = Screens(model).png(model.view(), "Budget curve")
+    assert said.startswith("Without a budget: as good as the best possible")
+
+
+def test_other_texts_of_the_same_length_are_a_change(prepared):
+    start = pt.PackerConfig(jaccard_threshold=0.85, separator="\n")
+    model = pt.ExplorerModel(prepared, config=start)
+    model.compare_with(model.pin())
+    assert model.view().changes_nothing
+    view = model.change(separator=" ")
+    assert (view.packed.per_query["n_chars"] == view.baseline.per_query["n_chars"]).all()
+    assert not view.changes_nothing
+    # A line break becomes a space: as long, but another prompt.
+    run = pt.Run.from_frames(
+        pd.DataFrame({"qid": ["q"], "docid": ["d"], "rank": [1]}), {"d": "one\ntwo"}, answers={"q": ["two"]}
+    )
+    model = pt.ExplorerModel(run, counter="chars", config=start)
+    assert model.view().changes_nothing
+    assert model.change(separator=" ").changes_nothing  # there is nothing to separate
+    assert not model.change(white_space="collapse").changes_nothing
+
+
+def test_sentences_of_the_same_length_are_a_change():
+    text = "Alpha beta ones. Omega sigma tre."
+    run = pt.Run.from_frames(
+        pd.DataFrame({"qid": ["q"], "docid": ["d"], "rank": [1]}),
+        {"d": text},
+        queries={"q": "omega"},
+        answers={"q": ["x"]},
+    )
+    start = pt.PackerConfig(passage_budget=16, unit="chars", separator="\n\n")
+    model = pt.ExplorerModel(run, counter="chars", config=start.replace(sentence_selection="head"))
+    model.compare_with(model.pin())
+    view = model.change(sentence_selection="query_overlap")
+    texts = [p.context("q").text for p in (view.baseline, view.packed)]
+    assert texts == ["Alpha beta ones.", "Omega sigma tre."]
+    assert not view.changes_nothing
+    assert model.change(sentence_selection="head").changes_nothing
+
+
+def test_settings_are_said_in_what_the_counter_counts(prepared):
+    model = pt.ExplorerModel(
+        prepared, config=pt.PackerConfig(budget=900, passage_budget=90, separator="\n\n")
+    )
+    model.pin()
+    view = model.set_counter("chars")
+    assert view.pins.at["A", "words"].startswith("900 characters · ")
+    assert "passages cut to 90 characters" in view.caption
+    assert "token" not in view.caption + view.pins.at["A", "words"] + table_caption(view)
+    assert config_words(model.config.replace(budget=1)).startswith("1 token · ")
+
+
+def test_two_pinned_settings_never_have_the_same_words():
+    start = pt.PackerConfig(budget=900, jaccard_threshold=0.85, separator="\n\n")
+    others = [
+        {"fill": "rank"}, {"protect_differences": False}, {"separator": "\n"}, {"separator": None},
+        {"white_space": "collapse"}, {"same_text": "lowercase"}, {"deduplicate": True}, {"overflow": "truncate"},
+    ]  # fmt: skip
+    words = [config_words(c) for c in (start, *(start.replace(**other) for other in others))]
+    assert len(set(words)) == len(words)
+    assert words[0] == "900 tokens · lost in the middle · near-duplicates dropped from 0.85"
+
+
+def test_a_small_price_is_not_rounded_away(prepared):
+    view = pt.ExplorerModel(prepared, price=pt.Price("own", input=0.01)).change(budget=300)
+    here, full = (p.per_query["n_tokens"].mean() / 100_000 for p in (view.packed, view.baseline))
+    assert f"{here:.4f} of {full:.4f} USD per 1,000 queries (own, input)" in view.sentences
+
+
+def test_there_and_back_within_a_second_is_no_step(prepared, clock):
+    model = pt.ExplorerModel(prepared)
+    first = model.config.budget
+    budgets(model, 500, first)
+    assert not model.can_undo
+    budgets(model, 500)
+    assert model.undo().config.budget == first
+
+
+def test_each_pin_is_a_step_of_its_own(prepared, clock):
+    model = pt.ExplorerModel(prepared)
+    model.pin()
+    model.pin(model.config.replace(budget=7))
+    model.undo()
+    assert list(model.state.pins) == ["A"]
+
+
+def test_a_price_given_at_the_start_is_no_step(prepared):
+    model = pt.ExplorerModel(prepared, price=pt.Price("own", input=1.0))
+    assert not model.can_undo
+    with pytest.raises(pt.SettingError, match="ExplorerModel: 'price' must be a Price or None; got 3"):
+        pt.ExplorerModel(prepared, price=3)

@@ -124,7 +124,8 @@ def test_the_ladder_is_round_and_reaches_the_full_context():
     prepared = pt.prepare(pt.load_sample())
     steps = ladder(prepared, pt.PackerConfig(separator="\n\n"))
     assert steps == sorted(set(steps))
-    assert abs(steps[-1] - prepared.full("tokens", "\n\n").max()) <= 50
+    most = prepared.full("tokens", "\n\n").max()
+    assert most <= steps[-1] <= most + 50  # the last one drops nothing
     assert [round_budget(v) for v in (0.2, 87.4, 137, 1234, 98_765)] == [1, 87, 135, 1250, 99_000]
 
 

@@ -537,3 +537,9 @@ def test_square_letters_count_twice_where_lines_are_cut(tiny_font):
     assert drawable("実" * 10, 11) == "実" * 5 + "…"
     assert drawable("a" * 10, 11) == "a" * 10
     assert drawable("a" * 12, 11) == "a" * 10 + "…"
+
+
+def test_one_of_a_unit_is_said_in_the_singular():
+    room = pd.DataFrame({"room": [0.0], "room_ci_low": [0.0], "room_ci_high": [0.0]}, index=[1])
+    said = headroom_title("answer_retention", pd.DataFrame(), room, 1)
+    assert said == "At 1 token: as good as the best possible"
