@@ -6,6 +6,7 @@ Object-oriented matplotlib only, never pyplot. A figure is laid out once and the
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,7 @@ SIDES = (
 FRONT: dict[str, Any] = {"color": INK, "linewidth": 0.9, "linestyle": (0, (4, 2))}
 
 
-class Picture:
+class Picture(ABC):
     """Draw one kind of figure again and again: built once, then only its data change.
 
     Parameters
@@ -69,9 +70,9 @@ class Picture:
         with drawing.styled():
             self._build()
 
+    @abstractmethod
     def _build(self) -> None:
         """Make all that is ever drawn."""
-        raise NotImplementedError
 
     def png(self) -> bytes:
         """Render for the screen."""

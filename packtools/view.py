@@ -144,7 +144,7 @@ class View:
         said = quality_words(metrics.METRICS[self.quality], quality)
         out.append(f"{said}, p {self.p_words}" if is_testable(quality) else said)
         lost, gained = self.flips
-        if "answer_retention" in self.packed.per_query:
+        if "answer_retention" in self.packed.per_query and self.row("answer_retention")["n"]:
             listed = f" ({', '.join(lost[:3])}{', …' if len(lost) > 3 else ''})" if lost else ""
             out.append(f"{queries(len(lost))} lost {their(len(lost))} answer{listed}, {len(gained):,} gained")
         if self.price is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from importlib.util import find_spec
 
 import pytest
 from conftest import ROOT
@@ -35,8 +34,6 @@ def server(tmp_path_factory):
 
 @pytest.mark.parametrize("front", KEYS)
 def test_a_key_on_the_slider_moves_figure_and_numbers(server, front):
-    if find_spec(front) is None:
-        pytest.skip(f"{front} is not installed here (pip install {front})")
     with open_notebook(server[0], BOOK, front=front) as page:
         panel = Panel(page)
         assert panel.tokens() == 958

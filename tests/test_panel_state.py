@@ -18,6 +18,15 @@ def panel(prepared, tmp_path):
     return pt.Explorer(prepared, export_dir=tmp_path)
 
 
+def test_flips_are_not_counted_where_no_answer_is_scored():
+    frame = pd.DataFrame({"qid": ["q", "q"], "docid": ["a", "b"], "rank": [1, 2]})
+    texts = {"a": "one text", "b": "another"}
+    run = pt.Run.from_frames(frame, texts, answers={"q": ["nowhere to be found"]})
+    said = pt.ExplorerModel(run, counter="chars", config=pt.PackerConfig(budget=9)).view().sentences
+    assert "answer kept: not scored (n = 0)" in said
+    assert not any("lost" in line for line in said)
+
+
 def test_undo_of_a_counter_takes_the_sliders_back(panel):
     reach = panel.settings.budget_slider.min, panel.settings.budget_slider.max
     panel.counter.value = "chars"
