@@ -81,6 +81,8 @@ class ExplorerModel:
 
     Attributes
     ----------
+    qualities : dict of str to str
+        Metrics for the vertical axis and their words.
     state : State
         Setting, quality metric, counter, price, pinned settings and the one compared with.
 
@@ -112,7 +114,9 @@ class ExplorerModel:
         if config is None:
             config = preset(START, budget=start_budget(prepared), min_jaccard=prepared.min_jaccard)
         against = "everything" if baseline is None else "baseline"
-        quality = next(iter(_qualities(prepared)))
+        full = self._remembered(prepared.counter.name, unpacked(config))
+        self.qualities = _qualities(prepared, full)
+        quality = next(iter(self.qualities))
         self.state = State(config, quality, prepared.counter.name, price, against)
         self._past: list[State] = []
         self._future: list[State] = []
@@ -136,11 +140,6 @@ class ExplorerModel:
     def largest_context(self, config: PackerConfig) -> int:
         """Give the size of the largest full context, in the unit of a setting."""
         return max(int(self.prepared.full(config.unit, config.separator).max(initial=1)), 2)
-
-    @property
-    def qualities(self) -> dict[str, str]:
-        """Metrics for the vertical axis and their words; the chunks kept if there is none."""
-        return _qualities(self.prepared)
 
     # --- changes: each gives the new view, or raises and leaves everything as it was ----------------
 
@@ -372,8 +371,11 @@ def _make_room(kept: dict[Any, Any]) -> None:
         del kept[next(iter(kept))]
 
 
-def _qualities(prepared: PreparedRun) -> dict[str, str]:
+def _qualities(prepared: PreparedRun, full: PackedRun) -> dict[str, str]:
+    """Give what the vertical axis can show, what no query scores last; the chunks kept if all is that."""
     order = ("answer_retention", "gold_retention", "answer_position")
     known = available(prepared, "retention")
-    names = [n for n in order if n in known] or ["n_chunks"]
-    return {n: metrics.METRICS[n].words for n in names}
+    names = [n for n in order if n in known]
+    scored = [n for n in names if full.per_query[n].notna().any()]
+    unscored = [n for n in names if n not in scored]
+    return {n: metrics.METRICS[n].words for n in [*(scored or ["n_chunks"]), *unscored]}

@@ -22,7 +22,9 @@ def test_flips_are_not_counted_where_no_answer_is_scored():
     frame = pd.DataFrame({"qid": ["q", "q"], "docid": ["a", "b"], "rank": [1, 2]})
     texts = {"a": "one text", "b": "another"}
     run = pt.Run.from_frames(frame, texts, answers={"q": ["nowhere to be found"]})
-    said = pt.ExplorerModel(run, counter="chars", config=pt.PackerConfig(budget=9)).view().sentences
+    model = pt.ExplorerModel(run, counter="chars", config=pt.PackerConfig(budget=9))
+    assert model.state.quality == "n_chunks"  # not an empty figure
+    said = model.set_quality("answer_retention").sentences
     assert "answer kept: not scored (n = 0)" in said
     assert not any("lost" in line for line in said)
 
